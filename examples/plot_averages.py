@@ -3,7 +3,7 @@ Averages of runs that differ by chance
 ======================================
 
 Boosting that draws features for each split, or rows for each tree, gives another model with another seed. The
-mean of such runs is better than each of them, because what one run has learned by chance the others have not.
+mean of such runs is mostly better than each, because what one run has learned by chance the others have not.
 Mohan averages runs of what he calls kSGBRT, which draws features only, as here. The mean of sums over trees
 is again a sum over trees, so all runs become one ensemble.
 """

@@ -4,7 +4,7 @@ Where should rows without a value go?
 
 In each split, a tree can learn on which side rows without a value are better off, or keep them to one side.
 It can also part them from the others before it asks for the value. Or the gaps can be filled beforehand.
-Mohan's survey compares these treatments on web search. Which one is best depends on why values are missing.
+Mohan's survey compares all of these but the first. Which one is best depends on why values are missing.
 """
 
 # %%

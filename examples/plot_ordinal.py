@@ -4,8 +4,8 @@ Regression or ordinal classification?
 
 A grade can be learned as a number, or as one of a few ordered classes: how likely is it at most 0, at most 1,
 and so on? A row's score is then an expected value over its grades, and what a grade is worth can be chosen
-afterwards: the grade itself, its square, a power of two. Mohan's survey found the plain expected
-relevance to be best on web search, and classification to be better than regression.
+afterwards: the grade itself, its square, a power of two. Mohan's survey found the plain expected relevance to
+be best on web search, and classification to be better than regression in most cases.
 """
 
 # %%

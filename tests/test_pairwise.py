@@ -242,7 +242,7 @@ def test_gradients_are_the_derivatives_of_the_cost_while_ranks_stay(objective):
 
 
 def test_a_leaf_takes_the_newton_step_of_the_overview():
-    """gamma = sum of lambda / sum of w over its rows (Burges, section 7, equation 9), by any measure."""
+    """gamma = sum of lambda / sum of w over its rows (Burges' overview, section 7), by any measure."""
     X, y, qid = make_ranking(30, rows_per_query=12, random_state=0, return_X_y_qid=True)
     offsets = np.arange(0, len(y) + 1, 12)
     for measure in ("ndcg@5", "auc", "p@3"):

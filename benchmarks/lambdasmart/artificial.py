@@ -86,7 +86,7 @@ def figure_2(lab):
         _, scores, seconds = lab.curves(("artificial", lab.n_queries), model, TREES, parts)
         values = [number(np.nanmean(quality(parts.test, of_stage))) for of_stage in scores]
         rows.append([name, *values, f"{seconds:.0f}"])
-    return [table([f"trees; {lab.n_queries} queries", *map(str, TREES), "CPU seconds"], rows)]
+    return [table([f"rounds; {lab.n_queries} queries", *map(str, TREES), "CPU seconds"], rows)]
 
 
 # ---------------------------------------------------------------------------------------- Newton and optimal

@@ -1,6 +1,6 @@
 """The comparisons of Mohan's survey, run again: python -m benchmarks.survey prints its tables.
 
-A. Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+A. Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
 web-search ranking*, 2010. A module a chapter; each has ``TABLES``, functions that take a `Lab` and return
 Markdown::
 

@@ -2,7 +2,7 @@
 
     python benchmarks/survey/missing.py [--sets mq2008 web] [--gaps random large] [--seeds 1]
 
-Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for web-search
+Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for web-search
 ranking*, 2010, section 2.2. The real sets lack no value, nor does ``make_ranking``; so values are taken from
 training and test rows alike: three in ten at random, or four in five of those above the 0.7 quantile of their
 feature, so that a gap says that the value was large. Since each feature lacks values, Algorithm 2 has none to

@@ -202,7 +202,7 @@ def optimal_weight(
         How the scores are combined.
     interval : pair of float, default=None
         The lowest and the highest weight. If None, (0, 1) in the convex form, where no weight outside is
-        allowed, and (0.1, 5) in the additive form, as in the paper.
+        allowed, and (0.1, 5) in the additive form, as in the paper on web data.
     near : float, default=None
         Which of all weights with the highest value is the best. If None, it is the middle of the widest
         stretch, which is far from other rankings. A number is a weight to keep unless another one is better,

@@ -23,7 +23,7 @@ decreases with the Newton steps :math:`-g_i / h_i` as targets and the hessians a
 A feature is new until a split, in an earlier tree or in this one, uses it or another feature of its group:
 what a request has paid for once is available.
 
-"rank" is equation 6.1 of Mohan, *An empirical analysis on pointwise machine learning techniques using
+"rank" is equation 6.1 of Mohan, *An empirical analysis on point-wise machine learning techniques using
 regression trees for web-search ranking*, 2010: of the squared errors of both children, not divided by the
 number of rows, plus :math:`\lambda c_f`, the least is best. There a feature becomes free for later trees;
 that it does so within its tree is our own rule, and so is "worth". For costs with boosting see also Xu,

@@ -14,7 +14,7 @@ threads. With ``among="all"`` all rows that are scored together are treated as t
 
 By query: Cambazoglu, Zaragoza, Chapelle, Chen, Liao, Zheng, Degenhardt, *Early exit optimizations for
 additive machine learned ranking systems*, WSDM 2010. Among all rows: Mohan, *An empirical analysis on
-pointwise machine learning techniques using regression trees for web-search ranking*, 2010, section 6.1.
+point-wise machine learning techniques using regression trees for web-search ranking*, 2010, section 6.1.
 """
 
 from __future__ import annotations

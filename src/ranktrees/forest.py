@@ -1,6 +1,6 @@
 """The forest loop: trees that are grown independently on bootstrap samples, and then averaged.
 
-Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on pointwise machine learning
+Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on point-wise machine learning
 techniques using regression trees for web-search ranking*, 2010, chapter 2.
 """
 

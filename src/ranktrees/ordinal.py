@@ -109,8 +109,8 @@ def least_squares_values(probabilities, labels, grades, weights=None):
 
     References
     ----------
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
-    web-search ranking*, 2010, chapter 3.
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
+    web-search ranking*, 2010, section 3.2, equation 3.8.
 
     Examples
     --------

@@ -78,8 +78,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         How much a label is worth. If None, it is the measure's own gain, :math:`2^{label} - 1`.
     sigma : float, default=1.0
         The steepness of the logistic function of the pairs. It changes nothing but the scale of the scores
-        without ``l2_regularization``, ``min_hessian_to_split``, ``score_gap_norm``, ``query_norm="log"`` and
-        a model as ``init``. The larger it is, the more certain the scores of such a model are taken to be.
+        without ``l2_regularization``, ``min_hessian_to_split``, ``score_gap_norm``, ``query_norm="log"``,
+        ``leaf_values="mean"`` and a model as ``init``. The larger it is, the more certain the scores of such
+        a model are taken to be.
     score_gap_norm : float or None, default=0.3
         If a number, from 0.001 to 1000, the delta of each pair is divided by this number plus the gap between
         its scores, so that pairs far apart weigh less. LightGBM has 0.01, with which pairs that trees can

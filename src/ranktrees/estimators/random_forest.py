@@ -154,7 +154,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     References
     ----------
     Breiman, *Random forests*, Machine Learning 2001.
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010.
 
     Examples

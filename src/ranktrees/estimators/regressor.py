@@ -226,7 +226,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     References
     ----------
     Friedman, *Greedy function approximation: a gradient boosting machine*, 2001.
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010; its appendix A is the exact search.
     Tyree, Weinberger, Agrawal, Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011.
 

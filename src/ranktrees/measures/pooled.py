@@ -50,7 +50,7 @@ class _PooledAUC(Pooled):
     ----------
     Hanley and McNeil, *The Meaning and Use of the Area under a ROC Curve*, Radiology 1982; McClish,
     *Analyzing a Portion of the ROC Curve*, Medical Decision Making 1989. The preset ``PooledAUC.survey``,
-    which is also ``AUC.survey``, is that of Mohan, *An Empirical Analysis on Pointwise Machine Learning
+    which is also ``AUC.survey``, is that of Mohan, *An Empirical Analysis on Point-wise Machine Learning
     Techniques using Regression Trees for Web-search Ranking*, 2010, section 6.2.
 
     Examples

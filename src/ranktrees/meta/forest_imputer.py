@@ -1,6 +1,6 @@
 """Missing values, predicted by forests from the features that no row lacks.
 
-Algorithm 2 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees
+Algorithm 2 of Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees
 for web-search ranking*, 2010, section 2.2.
 """
 
@@ -95,7 +95,7 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010, section 2.2, Algorithm 2. The guide, "Treatments of missing values", says how
     it was read.
 

@@ -1,8 +1,8 @@
 """The predictions of a model as features of the next model.
 
-Chapter 5 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
-web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of another
-kind (another market, another time, another way of labelling).
+Chapter 5 of Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees
+for web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of
+another kind (another market, another time, another way of labelling).
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     References
     ----------
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010, chapter 5. Wolpert, *Stacked generalization*, Neural Networks 1992.
 
     Examples

@@ -127,7 +127,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
     Li, Burges, Wu, *McRank: learning to rank using multiple classification and gradient boosting*, NIPS 2007.
     Wu, Burges, Svore, Gao, *Adapting boosting for information retrieval measures*, Information Retrieval 13,
     2010.
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010, chapter 3.
 
     Examples

@@ -1,8 +1,8 @@
 """Rows of another set that are like those of the target set, to learn from in addition to them.
 
-Chapter 5 of Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
-web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of another
-kind (another market, another time, another way of labelling).
+Chapter 5 of Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees
+for web-search ranking*, 2010: a small *target* set is to be ranked, and there is a larger *source* set of
+another kind (another market, another time, another way of labelling).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def select_source_rows(
 
     References
     ----------
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010, chapter 5. Bickel, Brückner, Scheffer, *Discriminative learning for differing
     training and test distributions*, ICML 2007.
 
@@ -213,7 +213,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
 
     References
     ----------
-    Mohan, *An empirical analysis on pointwise machine learning techniques using regression trees for
+    Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
     web-search ranking*, 2010, chapter 5.
 
     Examples
