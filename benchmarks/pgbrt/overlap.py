@@ -79,7 +79,9 @@ def time_of(model, n_trees, ranks, training_with, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--rates", type=int, nargs="+", default=[50, 100, 200, 1000])
     parser.add_argument("--rows", type=int, default=20_000)
