@@ -151,17 +151,20 @@ cdef inline double to_beat(double gain, double price, double least) noexcept nog
 
 
 cdef inline Split* before_price(Split* best, double price, double least, Split* room) noexcept nogil:
-    """The split that a feature of this price has to beat, its gain taken before the price is paid."""
+    """The split that a feature of this price has to beat, its gain taken before the price is paid.
+
+    Its feature is -1, and stays so if there is no better split.
+    """
     if price == 0:
         return best
     room[0] = best[0]
-    room.gain = to_beat(best.gain, price, least)
+    room.feature, room.gain = -1, to_beat(best.gain, price, least)
     return room
 
 
 cdef inline void after_price(const Split* own, double price, Split* best) noexcept nogil:
     """Pay the price of a feature's own best split, and keep the split if it still beats the best."""
-    if price != 0 and own.gain - price > best.gain:
+    if price != 0 and own.feature >= 0 and own.gain - price > best.gain:
         best[0] = own[0]
         best.gain -= price
 

@@ -140,6 +140,10 @@ any_tree = {
     sampled=st.booleans(),
 )
 @example("full", 17706, 50, [2, 1, 2, 2, 1], "ties", {"gradient_sampling": 1}, False, True, False)
+@example(
+    "full", 0, 20, [1, 1, 1], "plain", {"missing": "three_way", "cost_weight": 0.1, "cost_rule": "rank"},
+    False, False, False,
+)  # fmt: skip
 def test_grows_the_tree_of_the_slow_twin(
     split_search, seed, n_rows, n_bins, kind, rules, categorical, bounded, sampled
 ):

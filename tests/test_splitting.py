@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktrees._core.dtypes import BIN, LEAF
@@ -234,6 +234,7 @@ rules_of = st.fixed_dictionaries(any_rules)
     categorical=st.sets(st.integers(0, 10)),
     rules=rules_of,
 )
+@example(1, 9, [1, 1, 2], set(), {"size": 1, "priced": "rebates"})
 def test_every_way_finds_the_split_of_the_slow_twin(seed, n_rows, n_bins, categorical, rules):
     n_bins = n_bins if n_rows < 40 else n_bins[:3]
     categorical = {f for f in categorical if f < len(n_bins)}
