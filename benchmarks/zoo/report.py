@@ -10,6 +10,7 @@ import string
 
 import numpy as np
 
+from ..drawing import draw
 from ..survey.markdown import number, signed, table
 from .running import CHECKPOINTS, CONVERGED
 from .settings import trees_by_default
@@ -117,20 +118,11 @@ class Comparison:
 
     def draw(self, path):
         """Draw NDCG@10 against seconds of a processor, a panel for each place."""
-        from matplotlib.figure import Figure
-
-        n_columns = min(3, len(self.places))
-        n_rows = -(-len(self.places) // n_columns)
-        figure = Figure(figsize=(3.6 * n_columns, 2.8 * n_rows), layout="constrained")
-        panels = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
-        for panel, place in zip(panels, self.places, strict=False):
-            for setting in self.letters.values():
-                panel.plot(*self.curve(place, setting), label=setting)
-            panel.set(title=", ".join(place), xscale="log", xlabel="seconds of training", ylabel="NDCG@10")
-        for panel in panels[len(self.places) :]:
-            panel.axis("off")
-        figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
-        figure.savefig(path)
+        panels = {
+            ", ".join(place): {setting: self.curve(place, setting) for setting in self.letters.values()}
+            for place in self.places
+        }
+        draw(path, panels, x="seconds of training", y="NDCG@10", log=True)
 
     def times(self):
         """Seconds until the reference is as good as a setting at its best, over those that one takes."""
