@@ -1,8 +1,16 @@
-"""One extension per ``pyx/*.pyx``; everything else about the package is in ``pyproject.toml``."""
+"""One extension per ``pyx/**/*.pyx``; everything else about the package is in ``pyproject.toml``.
+
+    RANKTREES_DEBUG=1                       bounds are checked, debuggers see everything; slow
+    RANKTREES_SANITIZE=address,undefined    the sanitizers of the compiler watch as well
+
+Each choice has its own folder in ``build/``, so that none takes what another one has made.
+"""
 
 import os
+import re
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import numpy
@@ -10,14 +18,35 @@ from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
+PYX = Path("pyx")
+CORE = PYX / "ranktrees" / "_core"
+SHARED = "ranktrees._core._cython"  # what Cython would put into every extension: views of memory
+
+IS_DEBUG = os.environ.get("RANKTREES_DEBUG", "0") not in ("", "0")
+SANITIZERS = os.environ.get("RANKTREES_SANITIZE", "")
+
 # Identical models on every machine need plain IEEE arithmetic: no contraction into fused operations.
 # That nobody looks at errno or at floating-point exceptions lets more loops be vectorised.
 # Integers wrap: Python's own flags say so, but those of the environment may take their place.
-EXACT = ["-O3", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
+EXACT = ["-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
 
 # Python's own flags ask for debug information, which is four fifths of what is installed, and takes a
 # fifth of the time to compile. CFLAGS=-g keeps it.
-DEBUG = [] if "-g" in os.environ.get("CFLAGS", "").split() else ["-g0"]
+PLAIN = ["-O3", *([] if "-g" in os.environ.get("CFLAGS", "").split() else ["-g0"])]
+DEBUG = ["-O1", "-g", "-fno-omit-frame-pointer"]
+WATCHED = [f"-fsanitize={SANITIZERS}"] if SANITIZERS else []
+KIND = [*["debug"] * IS_DEBUG, *SANITIZERS.split(",") * bool(SANITIZERS)]
+BUILD = "/".join(["build", "-".join(KIND)] if KIND else ["build"])
+
+DIRECTIVES = {
+    "language_level": 3,
+    "boundscheck": IS_DEBUG,
+    "wraparound": IS_DEBUG,
+    "initializedcheck": IS_DEBUG,
+    "cdivision": True,
+    "embedsignature": True,
+    "freethreading_compatible": True,
+}
 
 
 def openmp_flags():
@@ -37,6 +66,27 @@ def openmp_flags():
     return []
 
 
+@cache
+def directly_in(path):
+    """The files of ``pyx/`` that a file includes or cimports; a header by any quotes that name one."""
+    text = path.read_text()
+    names = re.findall(r'^\s*(?:#\s*include|cdef extern from|include) "([\w./]+)"', text, re.MULTILINE)
+    modules = re.findall(r"^\s*(?:from|cimport) (ranktrees\._core\.[\w.]+)", text, re.MULTILINE)
+    found = [CORE / name for name in names]
+    found += [PYX / f"{module.replace('.', '/')}.pxd" for module in modules]
+    return [each for each in [*found, path.with_suffix(".pxd")] if each != path and each.exists()]
+
+
+def used_by(source):
+    """All files of ``pyx/`` without which an extension cannot be compiled, but its own source."""
+    found, coming = set(), [source]
+    while coming:
+        new = set(directly_in(coming.pop())) - found
+        found |= new
+        coming += new
+    return sorted(map(str, found))
+
+
 class BuildTogether(build_ext):
     """Compiles as many extensions at the same time as there are processors."""
 
@@ -45,42 +95,48 @@ class BuildTogether(build_ext):
         self.parallel = self.parallel or os.cpu_count()
 
 
+def name_of(source):
+    return ".".join(source.relative_to(PYX).with_suffix("").parts)
+
+
+def extension(name, source, depends=()):
+    flags = [*(DEBUG if IS_DEBUG or SANITIZERS else PLAIN), *EXACT, *WATCHED]
+    return Extension(
+        name,
+        [str(source)],
+        include_dirs=[str(CORE), numpy.get_include()],
+        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        extra_compile_args=[*flags, *OPENMP],
+        extra_link_args=[*WATCHED, *OPENMP],
+        libraries=["m"] if os.name == "posix" else [],
+        depends=list(depends),
+    )
+
+
+def cythonized(extensions, **options):
+    return cythonize(
+        extensions,
+        include_path=[str(PYX), str(CORE)],
+        build_dir=f"{BUILD}/cython",
+        nthreads=os.cpu_count(),
+        compiler_directives=DIRECTIVES,
+        **options,
+    )
+
+
 if __name__ == "__main__":  # which processes of cythonize may import
-    # Cython does not look whether what a module declares of its own classes has changed.
-    declared = max(path.stat().st_mtime for path in Path("pyx").rglob("*.pxd"))
-    outdated = any(path.stat().st_mtime < declared for path in Path("build/cython").rglob("*.c"))
-    openmp = openmp_flags()
-    extensions = [
-        Extension(
-            f"ranktrees._core.{source.stem}",
-            [str(source)],
-            include_dirs=["pyx", numpy.get_include()],
-            define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
-            extra_compile_args=[*EXACT, *DEBUG, *openmp],
-            extra_link_args=openmp,
-            libraries=["m"] if os.name == "posix" else [],
-            depends=[
-                str(header) for pattern in ("*.pxd", "*.h") for header in sorted(Path("pyx").rglob(pattern))
-            ],
-        )
-        for source in sorted(Path("pyx").glob("*.pyx"))
-    ]
+    OPENMP = openmp_flags()
+    kernels = {
+        source.stem: extension(name_of(source), source, used_by(source))
+        for source in sorted(CORE.rglob("*.pyx"))
+    }
+    by_itself = kernels.pop("dtypes")  # it makes arrays of C pointers, which Cython 3.3 cannot share
+    shared = extension(SHARED, CORE / "_cython.c")
     setup(
         cmdclass={"build_ext": BuildTogether},
-        ext_modules=cythonize(
-            extensions,
-            include_path=["pyx"],
-            build_dir="build/cython",
-            nthreads=os.cpu_count(),
-            force=outdated,
-            compiler_directives={
-                "language_level": 3,
-                "boundscheck": False,
-                "wraparound": False,
-                "cdivision": True,
-                "initializedcheck": False,
-                "embedsignature": True,
-                "freethreading_compatible": True,
-            },
-        ),
+        options={"build": {"build_base": BUILD}},
+        ext_modules=[
+            *cythonized([by_itself]),
+            *cythonized([shared, *kernels.values()], shared_utility_qualified_name=SHARED),
+        ],
     )

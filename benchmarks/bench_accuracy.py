@@ -19,8 +19,8 @@ import joblib
 import numpy as np
 
 from ranktrees import AveragedRanker, HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, as_measure
-from ranktrees.comparing import compare_values
-from ranktrees.validation import query_offsets
+from ranktrees.evaluation.comparing import compare_values
+from ranktrees.rows import query_offsets
 
 ROUNDS, PATIENCE = 1000, 100
 

@@ -17,7 +17,7 @@ import numpy as np
 from data import NAMES, folds
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker
-from ranktrees.combining import optimal_weight
+from ranktrees.evaluation.combining import optimal_weight
 from ranktrees.measures import as_measure
 
 

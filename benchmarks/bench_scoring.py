@@ -79,7 +79,7 @@ class Scorer:
 
 def load_ensemble(folder, n_threads):
     """Ours, as a server would have it."""
-    from ranktrees.ensemble import Ensemble
+    from ranktrees.model.ensemble import Ensemble
 
     ensemble = Ensemble.load(folder / "model.ranktrees")
     return lambda X: ensemble.predict(X, n_threads)
@@ -87,7 +87,7 @@ def load_ensemble(folder, n_threads):
 
 def load_ensemble_twice(folder, n_threads):
     """Ours with each tree twice; what is done before the trees is the same."""
-    from ranktrees.ensemble import Ensemble
+    from ranktrees.model.ensemble import Ensemble
 
     ensemble = Ensemble.load(folder / "model.ranktrees")
     ensemble = ensemble.extend(ensemble)
@@ -352,8 +352,8 @@ def with_holes(X, share, seed):
 def fitted(shape, options):
     """(estimator, its ensemble, X, y); the cuts are rounded down to float32."""
     from ranktrees import LambdaMARTRanker, RandomForestRanker, make_ranking
-    from ranktrees.ensemble import Ensemble
     from ranktrees.formats.plain import last_float32
+    from ranktrees.model.ensemble import Ensemble
 
     X, y, qid = make_ranking(
         options.queries, kind="web", n_features=shape["features"], random_state=0, return_X_y_qid=True

@@ -21,9 +21,9 @@ from ranktrees import (
     make_ranking,
     train_test_split_by_query,
 )
-from ranktrees.comparing import mean_interval
+from ranktrees.evaluation import mean_interval
 from ranktrees.measures import AP, ERR, NDCG
-from ranktrees.validation import query_offsets
+from ranktrees.rows import query_offsets
 
 
 def main():

@@ -15,5 +15,5 @@ settings.load_profile("in its own time")
 def every_thread():
     """Threads even for the least of work, from the first test of a module that asks for it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
+        patch.setattr("ranktrees.support.parallel.VALUES_PER_THREAD", 1)
         yield

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ranktrees.communicator import Communicator, RankError, cause_of
+from ranktrees.processes.communicator import Communicator, RankError, cause_of
 
 
 class _Table:

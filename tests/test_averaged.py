@@ -20,10 +20,10 @@ from ranktrees import (
     load_lightgbm,
     make_ranking,
 )
-from ranktrees.communicator import training_with
 from ranktrees.estimators.averaged import RECIPES
-from ranktrees.sampling import hold_out
-from ranktrees.validation import check_fit
+from ranktrees.processes.communicator import training_with
+from ranktrees.rows import check_fit
+from ranktrees.rows.sampling import hold_out
 
 SMALL = {"max_iter": 12, "random_state": 0, "n_jobs": 1}
 

@@ -27,10 +27,10 @@ from ranktrees import (
     load_letor,
     make_ranking,
 )
-from ranktrees.binning import BinMapper
-from ranktrees.communicator import training_with
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.datasets import Batches
-from ranktrees.spool import Spool, by_parts, first_rows
+from ranktrees.processes.communicator import training_with
+from ranktrees.support.spool import Spool, by_parts, first_rows
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from ranks import together
 from scipy import sparse
 
-from ranktrees._core.dtypes import NODE
-from ranktrees.binning import BinMapper
-from ranktrees.spool import Spool
+from ranktrees._core.support.dtypes import NODE
+from ranktrees.binning.mapper import BinMapper
+from ranktrees.support.spool import Spool
 from reference import binning as slow
 from widths import outputs_of
 
@@ -388,7 +388,7 @@ def test_layout_and_threads_do_not_matter(web, weighted, max_bins):
 def test_the_width_of_registers_does_not_matter():
     program = """if True:
         import numpy as np
-        from ranktrees.binning import BinMapper
+        from ranktrees.binning.mapper import BinMapper
 
         rng = np.random.default_rng(0)
         X = np.exp(3 * rng.normal(size=(1234, 75))) * rng.choice([1, -1, 0, np.nan, np.inf], (1234, 75))
@@ -443,11 +443,11 @@ def test_many_columns_are_taken_some_at_a_time(make, most, max_bins, monkeypatch
     X = np.tile(web, (1, 5))
     mapper = BinMapper.fit(X, max_bins=max_bins)
     codes = mapper.encode(X)
-    monkeypatch.setattr("ranktrees.edges._MOST_COLUMNS", most)
-    monkeypatch.setattr("ranktrees.edges._VALUES_TO_CUT", 1)
-    monkeypatch.setattr("ranktrees.binning._VALUES_TO_ENCODE", 5000)
-    monkeypatch.setattr("ranktrees.edges._FEWEST_COLUMNS", 3)
-    monkeypatch.setattr("ranktrees.binning._FEATURES_TO_ENCODE", 17)
+    monkeypatch.setattr("ranktrees.binning.edges._MOST_COLUMNS", most)
+    monkeypatch.setattr("ranktrees.binning.edges._VALUES_TO_CUT", 1)
+    monkeypatch.setattr("ranktrees.binning.mapper._VALUES_TO_ENCODE", 5000)
+    monkeypatch.setattr("ranktrees.binning.edges._FEWEST_COLUMNS", 3)
+    monkeypatch.setattr("ranktrees.binning.mapper._FEATURES_TO_ENCODE", 17)
     for n_threads in (1, 2):
         assert same(mapper, BinMapper.fit(make(X), max_bins=max_bins, n_threads=n_threads))
         np.testing.assert_array_equal(mapper.encode(make(X), n_threads=n_threads), codes)
@@ -457,7 +457,7 @@ def test_many_columns_are_taken_some_at_a_time(make, most, max_bins, monkeypatch
 def test_the_last_columns_may_be_more_than_those_before(size, monkeypatch):
     X = np.random.default_rng(0).random((60, 136))
     expected = BinMapper.fit(X, max_bins=5)
-    monkeypatch.setattr("ranktrees.edges._VALUES_TO_CUT", 41 * 60 // size)  # 32 columns, then 40
+    monkeypatch.setattr("ranktrees.binning.edges._VALUES_TO_CUT", 41 * 60 // size)  # 32 columns, then 40
     for mapper in over_ranks(X, [np.arange(rank, 60, size) for rank in range(size)], max_bins=5):
         assert same(mapper, expected)
 
@@ -525,8 +525,8 @@ def test_few_columns_among_many_are_cut_by_all_rows(make, monkeypatch):
     X[np.ix_([3, 100], rare)] = [[1], [-2]]
     expected = BinMapper.fit(X)
     for most in (4096, 5):
-        monkeypatch.setattr("ranktrees.edges._MOST_COLUMNS", most)
-        monkeypatch.setattr("ranktrees.edges._VALUES_TO_CUT", 1)
+        monkeypatch.setattr("ranktrees.binning.edges._MOST_COLUMNS", most)
+        monkeypatch.setattr("ranktrees.binning.edges._VALUES_TO_CUT", 1)
         assert same(BinMapper.fit(make(X), drawn=drawn), expected)
 
 
@@ -588,7 +588,7 @@ def test_ranks_find_the_cuts_of_all_rows(web, size, max_bins, weighted, monkeypa
     arguments = {"max_bins": max_bins, "weights": weights, "categorical": categorical}
     expected = BinMapper.fit(web, **arguments)
     for most in (4096, 3):
-        monkeypatch.setattr("ranktrees.edges._MOST_COLUMNS", most)
+        monkeypatch.setattr("ranktrees.binning.edges._MOST_COLUMNS", most)
         for makes in ((np.asarray,), (np.asarray, sparse.csr_array, as_float64)):
             rows = dealt(len(web), size, rng)
             for mapper in over_ranks(web, rows, makes=makes, n_threads=2, **arguments):

@@ -12,12 +12,12 @@ from ranktrees import (
     make_ranking,
     tree_table,
 )
-from ranktrees.boosting import Followed, boost, quantile_values
-from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import boosted
+from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
-from ranktrees.sampling import RowSampler
-from ranktrees.validation import FitData
+from ranktrees.rows import FitData
+from ranktrees.rows.sampling import RowSampler
+from ranktrees.training.boosting import Followed, boost, quantile_values
 from reference import growing as slow
 from reference.objectives import quantile as slow_quantile
 

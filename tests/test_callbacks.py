@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
-from ranktrees.boosting import Followed, boost
-from ranktrees.callbacks import Bar, EarlyStopping, Lines, Progress
-from ranktrees.ensemble import Ensemble
+from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
-from ranktrees.sampling import RowSampler
-from ranktrees.validation import FitData
+from ranktrees.rows import FitData
+from ranktrees.rows.sampling import RowSampler
+from ranktrees.training.boosting import Followed, boost
+from ranktrees.training.callbacks import Bar, EarlyStopping, Lines, Progress
 from reference import growing as slow
 
 

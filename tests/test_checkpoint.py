@@ -23,10 +23,10 @@ from ranktrees import (
     RandomForestRanker,
     make_ranking,
 )
-from ranktrees.callbacks import Checkpointing, Progress
-from ranktrees.checkpoints import Checkpoint, CheckpointFile
-from ranktrees.communicator import ALONE, RankError, training_with
-from ranktrees.ensemble import Ensemble
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.processes.communicator import ALONE, RankError, training_with
+from ranktrees.training.callbacks import Checkpointing, Progress
+from ranktrees.training.checkpoints import Checkpoint, CheckpointFile
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +162,7 @@ def test_a_driver_has_its_ranks_keep_checkpoints(rows, path, stop_at, monkeypatc
     with monkeypatch.context() as patch:
         patch.setattr(
             "ranktrees.estimators.boosted.active_driver",
-            lambda: Ranks() if ranktrees.communicator.active().alone else None,
+            lambda: Ranks() if ranktrees.processes.communicator.active().alone else None,
         )
         stop_at(5)
         with pytest.raises((InterruptionError, RankError)):

@@ -32,8 +32,8 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
+from ranktrees.evaluation.predictions import scores_by
 from ranktrees.objectives.pointwise import Softmax
-from ranktrees.predictions import scores_by
 
 SMALL = {"max_iter": 8, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
 

@@ -20,9 +20,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from ranktrees import BlendRanker, LambdaMARTRanker, ModelFeatures, OrdinalRanker, QueryKFold, WithSourceRows
-from ranktrees.clones import fitted_clone, folds_of_rows, predict_out_of_fold
-from ranktrees.predictions import scores_by
-from ranktrees.validation import find_query_of_rows
+from ranktrees.evaluation.clones import fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.evaluation.predictions import scores_by
+from ranktrees.rows import find_query_of_rows
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])

@@ -36,7 +36,7 @@ from ranktrees import (
     query_scorer,
     refine_weights,
 )
-from ranktrees.combining import optimal_weight
+from ranktrees.evaluation.combining import optimal_weight
 from ranktrees.measures import DCG, NDCG, Measure, as_measure
 from reference.combining import ranks_at, values_of, weights_to_try
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from ranks import together
 
-from ranktrees.communicator import Communicator, RankError
+from ranktrees.processes.communicator import Communicator, RankError
 
 finite = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e300, max_value=1e300)
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ranktrees import compare, compare_to_baseline
-from ranktrees._core import resampling
-from ranktrees.comparing import Comparison, compare_values, holm, mean_interval, per_query_table
+from ranktrees._core.rows import sampling as resampling
+from ranktrees.evaluation.comparing import Comparison, compare_values, holm, mean_interval, per_query_table
 from ranktrees.measures import NDCG, RMSE, Measure
 from reference import comparing as slow
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from ranks import together
 
 from ranktrees import HistGBRTRegressor, RandomForestRanker, parallel
-from ranktrees._core.dtypes import LEAF
-from ranktrees.features import index_of
+from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.constraints import (
     Constraints,
     categorical_mask,
@@ -19,6 +18,7 @@ from ranktrees.growing.constraints import (
     number_of_features,
     usable_features,
 )
+from ranktrees.rows.features import index_of
 from reference import growing as slow
 
 

@@ -25,9 +25,9 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees.cost_curve import CostCurve
-from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.early_exit import drop_rows
+from ranktrees.evaluation.cost_curve import CostCurve
+from ranktrees.evaluation.early_exit import drop_rows
+from ranktrees.model.costs import FeatureCosts, Prices
 from reference import growing as slow
 from reference.scoring import nameless
 

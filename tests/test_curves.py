@@ -19,8 +19,8 @@ from ranktrees import (
     make_ranking,
     score_curves,
 )
-from ranktrees.feedback import pairs_among
 from ranktrees.measures import ERR, NDCG, RMSE
+from ranktrees.rows.feedback import pairs_among
 
 X, Y, QID = make_ranking(40, rows_per_query=10, n_features=6, random_state=0, return_X_y_qid=True)
 ORDER = np.random.default_rng(0).permutation(len(Y))

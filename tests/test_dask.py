@@ -12,7 +12,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV
 
 from ranktrees import LambdaMARTRanker, QueryKFold, RandomForestRanker, make_ranking
-from ranktrees.communicator import RankError, active_driver
+from ranktrees.processes.communicator import RankError, active_driver
 
 pytest.importorskip("distributed")
 

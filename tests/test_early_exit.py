@@ -28,10 +28,10 @@ from ranktrees import (
     pick_early_exit,
     query_scorer,
 )
-from ranktrees.best import places
-from ranktrees.early_exit import WorkSaved
-from ranktrees.scorer import Scorer
-from ranktrees.validation import query_offsets
+from ranktrees.evaluation.best import places
+from ranktrees.evaluation.early_exit import WorkSaved
+from ranktrees.model.scorer import Scorer
+from ranktrees.rows import query_offsets
 from reference import early_exit as reference
 from reference import scoring as plain
 
@@ -281,7 +281,7 @@ def test_layout_changes_nothing(rows, exits, layout):
 def test_threads_and_other_queries_change_nothing(fitted, rows, exits, monkeypatch):
     X, _, qid = rows
     exits = for_model(exits, fitted)
-    monkeypatch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
+    monkeypatch.setattr("ranktrees.support.parallel.VALUES_PER_THREAD", 1)
     expected = fitted.predict(X, qid=qid, early_exit=exits)
     found = clone(fitted)
     vars(found).update(vars(fitted) | {"n_jobs": 3})

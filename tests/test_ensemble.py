@@ -18,9 +18,9 @@ from ranktrees import (
     make_ranking,
     refine_weights,
 )
-from ranktrees._core.dtypes import NODE
-from ranktrees._core.nodes import find_fault
-from ranktrees.ensemble import Ensemble, Trees
+from ranktrees._core.model.trees import find_fault
+from ranktrees._core.support.dtypes import NODE
+from ranktrees.model.ensemble import Ensemble, Trees
 from reference import scoring as reference
 
 

@@ -54,9 +54,9 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
-from ranktrees.parameters import ABSENT, LOSSES, THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
-from ranktrees.sampling import Bootstrap, hold_out
-from ranktrees.validation import check_fit
+from ranktrees.estimators.parameters import ABSENT, LOSSES, THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
+from ranktrees.rows import check_fit
+from ranktrees.rows.sampling import Bootstrap, hold_out
 from reference.scoring import nameless
 
 ESTIMATORS = [LambdaMARTRanker, HistGBRTRegressor, RandomForestRanker]

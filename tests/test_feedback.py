@@ -14,8 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from ranktrees import LambdaMARTRanker, MissingQueryWarning, QueryKFold, RandomForestRanker, make_ranking
-from ranktrees.feedback import Preferences, pairs_among, preference_accuracy_score
 from ranktrees.objectives import GBRank, RankNet
+from ranktrees.rows.feedback import Preferences, pairs_among, preference_accuracy_score
 from reference import feedback as slow
 
 FEW = settings(max_examples=60, deadline=None)

@@ -18,7 +18,7 @@ from ranktrees import (
     make_clicks,
     make_ranking,
 )
-from ranktrees.comparing import per_query_table
+from ranktrees.evaluation.comparing import per_query_table
 from ranktrees.measures import ndcg_score
 
 X, y, qid = make_ranking(20, rows_per_query=15, n_features=4, random_state=0, return_X_y_qid=True)

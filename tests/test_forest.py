@@ -9,12 +9,12 @@ import pytest
 from sklearn.base import clone
 
 from ranktrees import FitWarning, RandomForestRanker, as_measure, make_ranking
-from ranktrees.communicator import ALONE
-from ranktrees.costs import Prices
-from ranktrees.ensemble import Ensemble
-from ranktrees.forest import OutOfBag, _dealt, grow_forest
-from ranktrees.sampling import Bootstrap
-from ranktrees.validation import FitData
+from ranktrees.model.costs import Prices
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.processes.communicator import ALONE
+from ranktrees.rows import FitData
+from ranktrees.rows.sampling import Bootstrap
+from ranktrees.training.forest import OutOfBag, _dealt, grow_forest
 from reference import growing as slow
 from reference import scoring as walking
 

@@ -3,14 +3,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ranktrees import parallel
-from ranktrees._core.dtypes import LEAF
-from ranktrees._core.queues import BestLeaves, WholeLayers, most_together
-from ranktrees.costs import FeatureCosts, Prices
+from ranktrees._core.growing.queues import BestLeaves, WholeLayers, most_together
+from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing import searching
 from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.grower import TreeGrower
-from ranktrees.sampling import FEATURES, stream
+from ranktrees.model.costs import FeatureCosts, Prices
+from ranktrees.rows.sampling import FEATURES, stream
+from ranktrees.support import parallel
 from reference import growing as slow
 
 SEARCHES = pytest.mark.parametrize("split_search", ["full", "coarse_to_fine", "exact"])

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import together
 
-from ranktrees._core.dtypes import LEAF
-from ranktrees.communicator import ALONE
+from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.grown import Grown
+from ranktrees.processes.communicator import ALONE
 from reference import growing as slow
 
 NEARBY = 1 << 17  # rows of a stretch, at most

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core.dtypes import BIN, LEAF
-from ranktrees._core.histogram import Builder
+from ranktrees._core.growing.histogram import Builder
+from ranktrees._core.support.dtypes import BIN, LEAF
 from ranktrees.growing.packing import Packing, full_packing
 from reference import growing as slow
 

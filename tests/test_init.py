@@ -30,7 +30,7 @@ from ranktrees import (
     as_measure,
     pick_early_exit,
 )
-from ranktrees.warning import FitWarning
+from ranktrees.support.warning import FitWarning
 
 SMALL = {"random_state": 0, "n_jobs": 1, "min_samples_leaf": 3}
 FOREST = RandomForestRanker(6, max_leaf_nodes=12, **SMALL)

@@ -24,7 +24,7 @@ from ranktrees import (
     load_lightgbm,
     make_ranking,
 )
-from ranktrees._core.dtypes import NODE
+from ranktrees._core.support.dtypes import NODE
 from ranktrees.formats.lightgbm import _ensemble_of
 from reference import scoring as reference
 

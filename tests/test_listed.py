@@ -9,8 +9,8 @@ from sklearn.base import clone
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, OrdinalRanker, make_ranking
 from ranktrees.datasets import make_clicks
-from ranktrees.listed import by_key, in_order
 from ranktrees.measures import NDCG
+from ranktrees.support.listed import by_key, in_order
 
 GAINS = [0, 1, 3, 7, 15]
 NAMES = list("abcdef")

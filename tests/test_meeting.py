@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ranktrees._core.meeting import Meeting, bytes_of_board
+from ranktrees._core.processes.meeting import Meeting, bytes_of_board
 
 GOING, N_BYTES = 0, 256
 

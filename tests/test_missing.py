@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline, make_union
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from ranktrees import ForestImputer, HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker
-from ranktrees.communicator import training_with
-from ranktrees.validation.values import SKLEARN_VERSION
+from ranktrees.processes.communicator import training_with
+from ranktrees.rows.values import SKLEARN_VERSION
 from reference import growing as slow
 from reference import missing as slow_missing
 

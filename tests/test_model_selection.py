@@ -30,15 +30,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ranktrees import ModelFeatures
-from ranktrees.measures import as_measure
-from ranktrees.model_selection import (
+from ranktrees.evaluation.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
     query_scorer,
     train_test_split_by_query,
 )
-from ranktrees.validation import check_fit, check_rows, check_score
-from ranktrees.validation.values import SKLEARN_VERSION
+from ranktrees.measures import as_measure
+from ranktrees.rows import check_fit, check_rows, check_score
+from ranktrees.rows.values import SKLEARN_VERSION
 
 
 def with_index(y, qid):

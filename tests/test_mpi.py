@@ -32,12 +32,12 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees.communicator import RankError, active, active_driver, training_with
 from ranktrees.datasets import Batches
 from ranktrees.growing import searching
 from ranktrees.mpi.gang import Gang, Work
 from ranktrees.mpi.launching import default_launcher
 from ranktrees.mpi.parcels import Receiver, Sender, pack, unpack
+from ranktrees.processes.communicator import RankError, active, active_driver, training_with
 
 MARK = "RANKTREES_TEST_MARK"
 SIZE = 3
@@ -242,7 +242,7 @@ def test_counted_bytes_are_those_on_the_wire(tmp_path):
         """
         import ranktrees.mpi
         from pathlib import Path
-        from ranktrees.communicator import active
+        from ranktrees.processes.communicator import active
 
         def sent():
             return int(Path("/proc/net/dev").read_text().split("lo:")[1].split()[8])
@@ -653,7 +653,7 @@ def test_one_program_on_all_ranks(tmp_path):
         tmp_path,
         """
         import ranktrees.mpi as mpi
-        from ranktrees.communicator import RankError, active
+        from ranktrees.processes.communicator import RankError, active
         from sklearn.linear_model import Ridge
         from sklearn.model_selection import cross_validate
 
@@ -712,7 +712,7 @@ def test_one_rank_ends_and_so_do_all(tmp_path, fault, said):
         tmp_path,
         f"""
         import ranktrees.mpi
-        from ranktrees.communicator import active
+        from ranktrees.processes.communicator import active
 
         with joblib.parallel_config("mpi", timeout=1):
             ranks = active()
@@ -743,7 +743,7 @@ def test_a_rank_that_fails_where_others_wait_for_its_sum(tmp_path, by_messages):
         tmp_path,
         f"""
         import ranktrees.mpi
-        from ranktrees.communicator import active
+        from ranktrees.processes.communicator import active
 
         with joblib.parallel_config("mpi", timeout=30):
             ranks = active().by_messages() if {by_messages} else active()
@@ -767,7 +767,7 @@ def test_a_rank_that_fails_while_a_tree_grows(tmp_path, by_messages):
         f"""
         import ranktrees.mpi
         from ranktrees import HistGBRTRegressor
-        from ranktrees.communicator import active, training_with
+        from ranktrees.processes.communicator import active, training_with
         from ranktrees.growing import over_ranks
 
         class Failing(over_ranks.Words):
@@ -817,7 +817,7 @@ def test_ranks_end_with_their_driver(tmp_path, number):
         f"""
         import threading
         import ranktrees.mpi
-        from ranktrees.communicator import active_driver
+        from ranktrees.processes.communicator import active_driver
 
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
         with joblib.parallel_config("mpi", n_ranks=2):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees.ensemble import Ensemble
-from ranktrees.formats import native
+from ranktrees.model import native
+from ranktrees.model.ensemble import Ensemble
 from reference import scoring as reference
 
 HEAD_SIZE = native.HEAD.size

@@ -7,7 +7,7 @@ import pytest
 
 from ranktrees import LambdaMARTRanker, best_rows, load_letor, make_ranking, refine_weights, score_curves
 from ranktrees.datasets import Batches
-from ranktrees.numeric import is_real, is_whole
+from ranktrees.support.numeric import is_real, is_whole
 
 
 def test_numbers():

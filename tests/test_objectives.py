@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ranks import together
 
 from ranktrees import measures
-from ranktrees._core import losses
+from ranktrees._core.objectives import losses
 from ranktrees.objectives import (
     AbsoluteError,
     LambdaMART,
@@ -21,7 +21,7 @@ from ranktrees.objectives import (
     as_objective,
 )
 from ranktrees.objectives.pointwise import Softmax
-from ranktrees.sharing import Share
+from ranktrees.processes.sharing import Share
 from reference import objectives as slow
 from widths import outputs_of
 

@@ -43,7 +43,7 @@ from ranktrees import (
     make_ranking,
     query_scorer,
 )
-from ranktrees.ordinal import class_probabilities, least_squares_values, nearest_rising
+from ranktrees.meta.ordinal import class_probabilities, least_squares_values, nearest_rising
 from reference import ordinal as reference
 
 SMALL = {"max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}

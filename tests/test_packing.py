@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ranks import together
 
 from ranktrees import RandomForestRanker, make_ranking, parallel
-from ranktrees._core import packing as kernels
+from ranktrees._core.growing import packing as kernels
 from ranktrees.growing.packing import (
     Packing,
     coarse_cells,

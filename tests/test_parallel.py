@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, _core, make_ranking, parallel
-from ranktrees._core.dealing import Deal
-from ranktrees._core.dtypes import SPLIT
-from ranktrees._core.threads import max_threads, room_for_each
-from ranktrees.parallel import effective_n_threads
+from ranktrees._core.objectives.dealing import Deal
+from ranktrees._core.support.dtypes import SPLIT
+from ranktrees._core.support.threads import max_threads, room_for_each
+from ranktrees.support.parallel import effective_n_threads
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -94,7 +94,7 @@ def test_threadpoolctl_is_obeyed(state):
 
 @pytest.mark.parametrize("asked", ["1", "3"])
 def test_environment_is_obeyed(asked):
-    code = "from ranktrees._core.threads import max_threads; print(max_threads())"
+    code = "from ranktrees._core.support.threads import max_threads; print(max_threads())"
     environment = {**os.environ, "OMP_NUM_THREADS": asked}
     found = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core import partition
-from ranktrees._core.dtypes import LEAF
+from ranktrees._core.growing import partition
+from ranktrees._core.support.dtypes import LEAF
 from reference import growing as slow
 from reference import scoring as trees
 from widths import outputs_of

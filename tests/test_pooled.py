@@ -22,13 +22,13 @@ from ranktrees import (
     refine_weights,
     score_curves,
 )
-from ranktrees.combining import optimal_weight
-from ranktrees.communicator import training_with
-from ranktrees.comparing import compare_to_baseline, per_query_table
-from ranktrees.early_exit import EarlyExit
+from ranktrees.evaluation.combining import optimal_weight
+from ranktrees.evaluation.comparing import compare_to_baseline, per_query_table
+from ranktrees.evaluation.early_exit import EarlyExit
+from ranktrees.evaluation.model_selection import QueryKFold, query_scorer
 from ranktrees.measures import AUC, BalancedErrorRate, PooledAUC
 from ranktrees.meta import BlendRanker
-from ranktrees.model_selection import QueryKFold, query_scorer
+from ranktrees.processes.communicator import training_with
 
 X, Y, QID = make_ranking(60, "web", rows_per_query=15, n_features=6, random_state=0, return_X_y_qid=True)
 TRAIN, TEST = QID < 30, QID >= 30

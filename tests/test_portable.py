@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranktrees._core import losses, ranking
+from ranktrees._core.measures import ranking
+from ranktrees._core.objectives import losses
 
 
 def exponentials(x):

@@ -128,7 +128,7 @@ def test_ids_in_the_index_and_rows_by_position(fitted, rows):
 
 def test_threads_change_nothing(fitted, rows, monkeypatch):
     X, _, qid = rows
-    monkeypatch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
+    monkeypatch.setattr("ranktrees.support.parallel.VALUES_PER_THREAD", 1)
     threaded = clone(fitted)
     vars(threaded).update(vars(fitted) | {"n_jobs": 3})
     for exits in (None, EarlyExit(every=2, drop=0.5)):

@@ -12,7 +12,7 @@ from ranktrees import (
     RandomForestRanker,
     make_ranking,
 )
-from ranktrees.refitting import TREES
+from ranktrees.training.refitting import TREES
 from reference import refitting as slow
 
 X, Y, QID = make_ranking(50, rows_per_query=12, n_features=8, random_state=0, return_X_y_qid=True)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from ranks import together
 
 from ranktrees import HistGBRTRegressor, RandomForestRanker
-from ranktrees._core import rounding
-from ranktrees.binning import BinMapper
+from ranktrees._core.growing import rounding
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.growing.rounding import RoundedRows
-from ranktrees.sharing import Share
+from ranktrees.processes.sharing import Share
 from reference import growing as slow
 
 numbers = st.floats(-1e300, 1e300) | st.floats(-4, 4) | st.sampled_from([0.0, 5e-324, -2.5, 1e-310])

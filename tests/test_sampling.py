@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import together
 
-from ranktrees._core import sampling as kernels
-from ranktrees.sampling import (
+from ranktrees._core.rows import sampling as kernels
+from ranktrees.processes.sharing import Share
+from ranktrees.rows import FitData
+from ranktrees.rows.sampling import (
     FEATURES,
     HELD_OUT,
     QUERIES,
@@ -19,8 +21,6 @@ from ranktrees.sampling import (
     rows_to_cut,
     stream,
 )
-from ranktrees.sharing import Share
-from ranktrees.validation import FitData
 from reference.sampling import random
 from widths import outputs_of
 

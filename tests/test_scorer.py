@@ -10,8 +10,8 @@ from scipy import sparse
 from test_simd import levels_here, run
 
 from ranktrees import HistGBRTRegressor, scoring
-from ranktrees import scorer as scorers
-from ranktrees.ensemble import Ensemble
+from ranktrees.model import scorer as scorers
+from ranktrees.model.ensemble import Ensemble
 from reference import scoring as reference
 
 # Cuts that float32 can not hold, neighbours of each other in float64 and in float32, and the ends of both.
@@ -287,8 +287,8 @@ sys.path.insert(0, {tests!r})
 import hashlib
 import numpy as np
 import test_scorer
-from ranktrees import scorer as scorers
-from ranktrees._core import simd
+from ranktrees.model import scorer as scorers
+from ranktrees._core.support import simd
 
 digest = hashlib.sha256()
 free, never = (0.0, 0.0), (1e9, 1e9)

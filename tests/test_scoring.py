@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from ranktrees import scoring
-from ranktrees.ensemble import Ensemble
+from ranktrees.model import scoring
+from ranktrees.model.ensemble import Ensemble
 from reference import scoring as reference
 
 LAYOUTS = {

@@ -17,9 +17,9 @@ from ranktrees import (
     dump_xgboost,
     make_ranking,
 )
-from ranktrees.cuts import round_down
 from ranktrees.formats.plain import first_float32_above
 from ranktrees.formats.solr import SLACK, _less_slack
+from ranktrees.support.cuts import round_down
 from reference import engines
 from reference import scoring as reference
 

@@ -14,14 +14,14 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees.binning import BinMapper
-from ranktrees.communicator import training_with
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.over_ranks import FullOverRanks
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch
 from ranktrees.growing.split_search import MANY_FEATURES, searches
-from ranktrees.sampling import rows_to_cut
-from ranktrees.sharing import Share
+from ranktrees.processes.communicator import training_with
+from ranktrees.processes.sharing import Share
+from ranktrees.rows.sampling import rows_to_cut
 from reference import growing as slow
 
 

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from ranktrees._core import simd
+from ranktrees._core.support import simd
 
 MODELS = """
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, parallel
-from ranktrees._core import simd
+from ranktrees._core.support import simd
 
 parallel.VALUES_PER_THREAD = 1
 X, y, qid = make_ranking(20, n_features=20, random_state=0, return_X_y_qid=True)

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ranktrees.communicator import RankError
-from ranktrees.sockets import SocketCommunicator, callers, limit_waits
+from ranktrees.processes.communicator import RankError
+from ranktrees.processes.sockets import SocketCommunicator, callers, limit_waits
 
 KEY = b"k" * 32
 

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import Ridge
 
 from ranktrees.measures import P
-from ranktrees.spelling import spelt
+from ranktrees.support.spelling import spelt
 
 
 def gain(label):

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core.dtypes import BIN, LEAF
-from ranktrees._core.histogram import Builder
-from ranktrees._core.partition import Parter
-from ranktrees._core.splitting import Finder
+from ranktrees._core.growing.histogram import Builder
+from ranktrees._core.growing.partition import Parter
+from ranktrees._core.growing.splitting import Finder
+from ranktrees._core.support.dtypes import BIN, LEAF
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from reference import growing as slow
 

@@ -9,17 +9,17 @@ from scipy import sparse
 from test_grower import data_of
 
 from ranktrees import HistGBRTClassifier, HistGBRTRegressor, LambdaMARTRanker, make_ranking
-from ranktrees.binning import BinMapper
-from ranktrees.communicator import RankError, training_with
-from ranktrees.costs import FeatureCosts, Prices
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.growing import searching
-from ranktrees.streaming import (
+from ranktrees.growing.streaming import (
     StreamingHistogram,
     known_values,
     mapper_of_values,
     merge_histograms,
     values_of_codes,
 )
+from ranktrees.model.costs import FeatureCosts, Prices
+from ranktrees.processes.communicator import RankError, training_with
 from reference import growing as slow
 from reference import streaming as twin
 
@@ -215,7 +215,7 @@ def test_grows_the_tree_of_the_slow_twin(
         prices = Prices(costs, 1.0, np.zeros(len(n_bins), bool), priced)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(searching, "SHARDS", n_shards)
-        patch.setattr("ranktrees.parallel.VALUES_PER_THREAD", 1)
+        patch.setattr("ranktrees.support.parallel.VALUES_PER_THREAD", 1)
         grown, rounded = slow.grown_on(
             codes, mapper, gradients, hessians, split_search="pgbrt" if by_estimates else "streaming",
             max_bins=max_bins, n_threads=n_threads, prices=prices, seed=5, tree=7, **rules,

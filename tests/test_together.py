@@ -20,14 +20,14 @@ from ranktrees import (
     make_ranking,
     parallel,
 )
-from ranktrees._core.dtypes import BIN
-from ranktrees._core.words import Words
-from ranktrees.communicator import RankError, training_with
+from ranktrees._core.growing.words import Words
+from ranktrees._core.support.dtypes import BIN
 from ranktrees.growing import over_ranks, searching
 from ranktrees.growing.over_ranks import in_batches
-from ranktrees.ranks import fit_on_ranks, trained_together
-from ranktrees.sharing import Share
-from ranktrees.validation import ValidationRows
+from ranktrees.processes.communicator import RankError, training_with
+from ranktrees.processes.sharing import Share
+from ranktrees.rows import ValidationRows
+from ranktrees.training.ranks import fit_on_ranks, trained_together
 
 DEALINGS = ("contiguous", "uneven", "one empty", "permuted")
 

@@ -18,7 +18,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import DataConversionWarning
 
-from ranktrees.validation import (
+from ranktrees.rows import (
     FitData,
     MissingQueryWarning,
     ValidationRows,
@@ -324,7 +324,7 @@ def test_float_frames_are_neither_copied_nor_taken_apart(dtype, monkeypatch):
     X = pd.DataFrame(some_rows().astype(dtype))
     ranker = Ranker()
     check_rows(ranker, X, reset=True)
-    monkeypatch.setattr("ranktrees.validation.rows.frame_columns", None)
+    monkeypatch.setattr("ranktrees.rows.matrix.frame_columns", None)
     assert np.shares_memory(check_rows(ranker, X, reset=False), X.to_numpy())
 
 

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ranktrees import FitWarning, HistGBRTRegressor, LambdaMARTRanker
 from ranktrees.measures import NDCG
-from ranktrees.validation import MissingQueryWarning
+from ranktrees.rows import MissingQueryWarning
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 y = np.arange(40) % 3

@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ranks import together
 
-from ranktrees._core.dtypes import BIN, LEAF
-from ranktrees._core.words import Words, bins_in_use
-from ranktrees.communicator import ALONE
+from ranktrees._core.growing.words import Words, bins_in_use
+from ranktrees._core.support.dtypes import BIN, LEAF
+from ranktrees.processes.communicator import ALONE
 from reference import words as slow
 from widths import outputs_of
 
@@ -135,7 +135,7 @@ def test_the_width_of_registers_does_not_show():
     program = """
 from types import SimpleNamespace
 import numpy as np
-from ranktrees._core.words import Words
+from ranktrees._core.growing.words import Words
 ranks = SimpleNamespace(size=2, stack=lambda own, _: np.stack([own, 2 * own]))
 places, words = np.arange(3, dtype=np.int32), Words(ranks)
 words.begin(32)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from ranktrees._core import simd
+from ranktrees._core.support import simd
 
 
 def outputs_of(program):

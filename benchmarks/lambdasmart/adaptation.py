@@ -8,7 +8,7 @@ background model's trees are chosen by queries of MQ2007.
 import numpy as np
 
 from ranktrees import LambdaMARTRanker
-from ranktrees.combining import optimal_weight
+from ranktrees.evaluation.combining import optimal_weight
 
 from ..survey.lab import fitted, quality
 from ..survey.markdown import table

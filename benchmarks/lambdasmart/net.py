@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 
 from ranktrees import as_measure
 from ranktrees.measures import discounts, gains
-from ranktrees.validation import query_offsets
+from ranktrees.rows import query_offsets
 
 
 def lambdas(labels, scores):

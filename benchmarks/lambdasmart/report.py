@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktrees.comparing import mean_interval
+from ranktrees.evaluation.comparing import mean_interval
 
 from ..survey.lab import paired, quality
 from ..survey.markdown import difference, table, verdict

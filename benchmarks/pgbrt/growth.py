@@ -8,9 +8,9 @@ import joblib
 import numpy as np
 from sklearn.base import clone
 
-from ranktrees._core.words import Words
-from ranktrees.communicator import ALONE, driver, training_with
+from ranktrees._core.growing.words import Words
 from ranktrees.growing import over_ranks
+from ranktrees.processes.communicator import ALONE, driver, training_with
 
 from . import sets
 

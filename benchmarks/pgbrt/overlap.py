@@ -41,7 +41,7 @@ def measure(n_rows, max_bins):
     """Fit on all ranks in turn with and without overlap; print the median seconds of a tree of each."""
     import ranktrees.mpi  # noqa: F401
     from ranktrees import HistGBRTRegressor, make_ranking
-    from ranktrees.communicator import Communicator, active, training_with
+    from ranktrees.processes.communicator import Communicator, active, training_with
 
     with joblib.parallel_config("mpi", timeout=60):
         ranks = active().by_messages()

@@ -6,7 +6,7 @@ All learn the labels by squared loss, trees that grow layer by layer to a depth,
 import numpy as np
 
 from ranktrees import HistGBRTRegressor, compare
-from ranktrees.comparing import compare_values
+from ranktrees.evaluation.comparing import compare_values
 
 from ..survey.lab import quality
 from ..survey.markdown import best_bold, difference, number, table, verdict

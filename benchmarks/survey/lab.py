@@ -15,8 +15,8 @@ from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 
 from ranktrees import as_measure
-from ranktrees.ordinal import class_probabilities
-from ranktrees.validation import query_offsets
+from ranktrees.meta.ordinal import class_probabilities
+from ranktrees.rows import query_offsets
 
 from . import sets
 

@@ -34,7 +34,7 @@ from ranktrees import (
     make_ranking,
     train_test_split_by_query,
 )
-from ranktrees.validation import query_offsets
+from ranktrees.rows import query_offsets
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import data

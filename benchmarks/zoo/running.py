@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktrees import as_measure
-from ranktrees.validation import query_offsets
+from ranktrees.rows import query_offsets
 
 from . import kinds, settings
 

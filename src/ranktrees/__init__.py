@@ -1,12 +1,6 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
-from ranktrees.best import best_rows
-from ranktrees.combining import optimal_weight, refine_weights
-from ranktrees.comparing import compare, compare_to_baseline
-from ranktrees.curves import score_curves
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_clicks, make_ranking
-from ranktrees.early_exit import EarlyExit
-from ranktrees.ensemble import Ensemble
 from ranktrees.estimators import (
     AveragedRanker,
     EnsembleRanker,
@@ -15,6 +9,18 @@ from ranktrees.estimators import (
     LambdaMARTRanker,
     RandomForestRanker,
 )
+from ranktrees.evaluation.best import best_rows
+from ranktrees.evaluation.combining import optimal_weight, refine_weights
+from ranktrees.evaluation.comparing import compare, compare_to_baseline
+from ranktrees.evaluation.curves import score_curves
+from ranktrees.evaluation.early_exit import EarlyExit
+from ranktrees.evaluation.model_selection import (
+    QueryKFold,
+    QueryShuffleSplit,
+    query_scorer,
+    train_test_split_by_query,
+)
+from ranktrees.evaluation.picking import pick_early_exit
 from ranktrees.formats.catboost import load_catboost
 from ranktrees.formats.elasticsearch import dump_elasticsearch
 from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
@@ -32,17 +38,10 @@ from ranktrees.meta import (
     WithSourceRows,
     select_source_rows,
 )
-from ranktrees.model_selection import (
-    QueryKFold,
-    QueryShuffleSplit,
-    query_scorer,
-    train_test_split_by_query,
-)
-from ranktrees.picking import pick_early_exit
-from ranktrees.validation import MissingQueryWarning
-from ranktrees.warning import FitWarning
-
-__version__ = "0.1.0"
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.rows import MissingQueryWarning
+from ranktrees.support.version import __version__ as __version__
+from ranktrees.support.warning import FitWarning
 
 __all__ = [
     "AveragedRanker",

@@ -7,13 +7,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from ranktrees._core.dtypes import BIN, LEAF
-from ranktrees.binning import BinMapper
-from ranktrees.costs import Prices
+from ranktrees._core.support.dtypes import BIN, LEAF
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.grower import TreeGrower
 from ranktrees.growing.split_search import searches
-from ranktrees.sampling import ROUNDING, stream
+from ranktrees.model.costs import Prices
+from ranktrees.rows.sampling import ROUNDING, stream
 from reference.sampling import random
 
 SMOOTHING = 10.0

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ranktrees._core.dtypes import LEAF, NODE
-from ranktrees.ensemble import Ensemble
+from ranktrees._core.support.dtypes import LEAF, NODE
+from ranktrees.model.ensemble import Ensemble
 
 
 def goes_left(ensemble, node, x):

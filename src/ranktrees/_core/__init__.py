@@ -10,6 +10,6 @@ SPINS = "1000"
 if os.environ.keys().isdisjoint(("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
     os.environ["GOMP_SPINCOUNT"] = SPINS
     try:
-        from ranktrees._core import threads  # noqa: F401
+        from ranktrees._core.support import threads  # noqa: F401
     finally:
         del os.environ["GOMP_SPINCOUNT"]

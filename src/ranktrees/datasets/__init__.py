@@ -1,10 +1,9 @@
 """Data sets for learning to rank: reading and writing LETOR files, batches, synthetic rankings and clicks."""
 
-from ranktrees.batches import Batch, Batches
-
-from .clicks import make_clicks
-from .letor import dump_letor, load_letor, load_letor_folds
-from .synthetic import make_ranking
+from ranktrees.datasets.clicks import make_clicks
+from ranktrees.datasets.synthetic import make_ranking
+from ranktrees.rows import Batch, Batches
+from ranktrees.rows.letor import dump_letor, load_letor, load_letor_folds
 
 __all__ = [
     "Batch",

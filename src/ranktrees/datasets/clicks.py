@@ -4,10 +4,10 @@ import numpy as np
 from sklearn.utils import Bunch
 
 from ranktrees.datasets.synthetic import check_integer, generator_of
-from ranktrees.listed import in_order
 from ranktrees.measures.rows import numbers_in
-from ranktrees.numeric import is_real
-from ranktrees.validation import query_offsets
+from ranktrees.rows import query_offsets
+from ranktrees.support.listed import in_order
+from ranktrees.support.numeric import is_real
 
 
 def make_clicks(

@@ -7,7 +7,7 @@ roots only, which every machine rounds alike.
 import numpy as np
 from sklearn.utils import Bunch
 
-from ranktrees.numeric import is_real, is_whole
+from ranktrees.support.numeric import is_real, is_whole
 
 _BLOCK_ROWS = 4096
 _POLYNOMIAL_ROWS = 50

@@ -15,21 +15,26 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ranktrees.communicator import active_driver
-from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import share_columns, with_columns_of
 from ranktrees.estimators.fitted import FittedTrees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS
 from ranktrees.estimators.lambdamart import LambdaMARTRanker
+from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.regressor import HistGBRTRegressor
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
-from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import with_keywords, with_parameters
-from ranktrees.ranks import fit_on_ranks, refuse_disagreement, refuse_other_estimators, trained_together
-from ranktrees.sampling import hold_out
-from ranktrees.validation import ValidationRows, check_fit, check_validation, refuse_batches
-from ranktrees.warning import warn
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.processes.communicator import active_driver
+from ranktrees.rows import ValidationRows, check_fit, check_validation, refuse_batches
+from ranktrees.rows.sampling import hold_out
+from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.warning import warn
+from ranktrees.training.ranks import (
+    fit_on_ranks,
+    refuse_disagreement,
+    refuse_other_estimators,
+    trained_together,
+)
 
 # Models that differ in their loss gain more together than models that differ in their draws only.
 QUERY_RMSE = LambdaMARTRanker("query_rmse", max_leaf_nodes=15)

@@ -15,13 +15,6 @@ from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from ranktrees.boosting import Followed, boost
-from ranktrees.callbacks import EarlyStopping
-from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
-from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
-from ranktrees.communicator import active_driver
-from ranktrees.costs import used_features
-from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.columns import recoded, with_columns_of
 from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.estimators.fit_warnings import (
@@ -42,6 +35,7 @@ from ranktrees.estimators.fitting import (
     link_of,
     with_callbacks,
 )
+from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
     Rows,
     Start,
@@ -50,23 +44,29 @@ from ranktrees.estimators.starting import (
     scores_of_foreign,
     scores_to_start_from,
 )
-from ranktrees.feedback import NOTHING
+from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.evaluation.predictions import scored_like
 from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import Ranked
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
+from ranktrees.model.costs import used_features
+from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import BY_NAME, Logistic, as_objective
 from ranktrees.objectives.pointwise import Softmax
-from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import refuse_foreign_loss, with_keywords, with_parameters
-from ranktrees.predictions import scored_like
-from ranktrees.ranks import fit_on_ranks, refuse_feedback, trained_together
-from ranktrees.sampling import RowSampler, hold_out
-from ranktrees.spelling import readable, spelt
-from ranktrees.spool import Spool
-from ranktrees.validation import ValidationRows, check_validation, compare_columns, is_fitted
-from ranktrees.warning import FitWarning, warn
+from ranktrees.processes.communicator import active_driver
+from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
+from ranktrees.rows.feedback import NOTHING
+from ranktrees.rows.sampling import RowSampler, hold_out
+from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.spelling import readable, spelt
+from ranktrees.support.spool import Spool
+from ranktrees.support.warning import FitWarning, warn
+from ranktrees.training.boosting import Followed, boost
+from ranktrees.training.callbacks import EarlyStopping
+from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
+from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
 
 # So many rows bear larger steps, and splits that choose among all features. They have the second rate.
 MANY_ROWS, RATES = 40_000, (0.05, 0.1)

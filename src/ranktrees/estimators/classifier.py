@@ -10,15 +10,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metadata_routing import UNUSED
 
-from ranktrees.ensemble import Ensemble
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees
 from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import SCORES_REQUEST
 from ranktrees.estimators.fitting import link_of
+from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.starting import Start
+from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
 from ranktrees.objectives.pointwise import Softmax
-from ranktrees.parameters import with_keywords, with_parameters
 
 
 @with_parameters

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktrees.features import names_of
+from ranktrees.rows.features import names_of
 
 OF_COLUMNS = ("n_features_in_", "feature_names_in_", "_category_levels", "_qid_given")
 

@@ -14,19 +14,19 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, require_distinct
 from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
-from ranktrees.features import index_of, refuse_repeated
-from ranktrees.listed import are_in_order
+from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
-from ranktrees.parameters import with_parameters
-from ranktrees.validation import (
+from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, require_distinct
+from ranktrees.rows import (
     check_columns,
     joined_levels,
 )
-from ranktrees.validation.values import is_missing
+from ranktrees.rows.features import index_of, refuse_repeated
+from ranktrees.rows.values import is_missing
+from ranktrees.support.listed import are_in_order
 
 
 @with_parameters

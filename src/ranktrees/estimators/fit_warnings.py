@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ranktrees.spelling import spelt
-from ranktrees.warning import FitWarning, warn
+from ranktrees.support.spelling import spelt
+from ranktrees.support.warning import FitWarning, warn
 
 __all__ = [
     "NEVER_OUT_OF_BAG",
@@ -112,7 +112,7 @@ def warn_of_start(estimator, monotonic_cst, predicted):
     estimator : estimator
         The estimator that is being fitted.
     monotonic_cst : str
-        The constraints of the model that boosting starts from, as text (`ranktrees.spelling.spelt`).
+        The constraints of the model that boosting starts from, as text (`ranktrees.support.spelling.spelt`).
     predicted : str
         What messages call its predictions, as in "... predicts".
     """

@@ -6,23 +6,23 @@ from typing import TYPE_CHECKING
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.best import require_how_many, table_of_best
-from ranktrees.cost_curve import cost_curve_of
-from ranktrees.costs import FeatureCosts
-from ranktrees.early_exit import check_early_exit
-from ranktrees.early_exit import predict as predict_with_exits
 from ranktrees.estimators.columns import with_columns_of
-from ranktrees.features import keys_of
+from ranktrees.estimators.parameters import KnownParameters, look_up, with_keywords
+from ranktrees.evaluation.best import require_how_many, table_of_best
+from ranktrees.evaluation.cost_curve import cost_curve_of
+from ranktrees.evaluation.early_exit import check_early_exit
+from ranktrees.evaluation.early_exit import predict as predict_with_exits
 from ranktrees.measures import as_measure
-from ranktrees.numeric import is_whole
-from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import KnownParameters, look_up, with_keywords
-from ranktrees.validation import (
+from ranktrees.model.costs import FeatureCosts
+from ranktrees.rows import (
     check_rows,
     check_score,
     find_queries,
     qid_of,
 )
+from ranktrees.rows.features import keys_of
+from ranktrees.support.numeric import is_whole
+from ranktrees.support.parallel import effective_n_threads
 
 # What scikit-learn's tools may pass to a method that returns scores.
 SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
@@ -136,7 +136,7 @@ class FittedTrees(KnownParameters):
         early_exit : EarlyExit, default=None
             The rule by which rows are dropped before all trees have seen them. These rows keep the score that
             they had, which may be above the final score of a row that stayed. `rank` and
-            :meth:`~ranktrees.early_exit.WorkSaved.dropped_last` put them behind it.
+            :meth:`~ranktrees.evaluation.early_exit.WorkSaved.dropped_last` put them behind it.
         return_saved : bool, default=False
             Whether to return also how much work the early exit has saved.
 

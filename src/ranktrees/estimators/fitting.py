@@ -18,18 +18,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees._core.threads import StandardFloats
-from ranktrees.batches import Batches
-from ranktrees.binning import BinMapper
-from ranktrees.boosting import Followed
-from ranktrees.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
-from ranktrees.costs import FeatureCosts, Prices
-from ranktrees.edges import MOST_BINS
-from ranktrees.ensemble import Ensemble
+from ranktrees._core.support.threads import StandardFloats
+from ranktrees.binning.edges import MOST_BINS
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.estimators.columns import recoded, with_columns_of
 from ranktrees.estimators.fitted import FittedTrees
-from ranktrees.features import keys_of, names_of
-from ranktrees.feedback import NOTHING
+from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.growing.constraints import (
     Constraints,
     categorical_mask,
@@ -41,15 +35,21 @@ from ranktrees.growing.constraints import (
 from ranktrees.growing.grower import TreeGrower
 from ranktrees.growing.rounding import refuse_more_rows
 from ranktrees.growing.split_search import STREAMING, searches
-from ranktrees.numeric import is_real
+from ranktrees.growing.streaming import mapper_of_values
+from ranktrees.model.costs import FeatureCosts, Prices
+from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import Objective
-from ranktrees.parallel import effective_n_threads, threads_for
-from ranktrees.parameters import with_keywords, with_parameters
-from ranktrees.ranks import refuse_disagreement, refuse_other_estimators
-from ranktrees.refitting import refit_leaves
-from ranktrees.sampling import rows_to_cut
-from ranktrees.streaming import mapper_of_values
-from ranktrees.validation import check_fit, check_score
+from ranktrees.rows import check_fit, check_score
+from ranktrees.rows.batches import Batches
+from ranktrees.rows.features import keys_of, names_of
+from ranktrees.rows.feedback import NOTHING
+from ranktrees.rows.sampling import rows_to_cut
+from ranktrees.support.numeric import is_real
+from ranktrees.support.parallel import effective_n_threads, threads_for
+from ranktrees.training.boosting import Followed
+from ranktrees.training.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
+from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
+from ranktrees.training.refitting import refit_leaves
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

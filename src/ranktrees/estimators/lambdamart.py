@@ -13,17 +13,17 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
 from ranktrees.estimators.fitting import with_callbacks
-from ranktrees.feedback import NOTHING, Feedback
-from ranktrees.listed import in_order
+from ranktrees.estimators.parameters import with_keywords, with_parameters
+from ranktrees.evaluation.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import BY_NAME, Objective
 from ranktrees.objectives.by_measure import GAPS
-from ranktrees.parameters import with_keywords, with_parameters
-from ranktrees.validation import FitData, ValidationRows, check_rows, find_queries, refuse_batches
+from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
+from ranktrees.rows.feedback import NOTHING, Feedback
+from ranktrees.support.listed import in_order
 
 # Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)

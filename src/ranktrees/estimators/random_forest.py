@@ -9,22 +9,21 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
-from ranktrees.checkpoints import Checkpoint, CheckpointFile, what_is_trained
-from ranktrees.communicator import active_driver
-from ranktrees.costs import used_features
 from ranktrees.estimators.fit_warnings import warn_of_no_more_trees, warn_of_samples, warn_of_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
+from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.starting import STAGES
-from ranktrees.forest import OutOfBag, grow_forest
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
+from ranktrees.model.costs import used_features
 from ranktrees.objectives import as_objective
-from ranktrees.parallel import effective_n_threads
-from ranktrees.parameters import with_keywords, with_parameters
-from ranktrees.ranks import fit_on_ranks, trained_together
-from ranktrees.sampling import Bootstrap
-from ranktrees.sharing import gathered
-from ranktrees.spool import by_parts
+from ranktrees.processes.communicator import active_driver
+from ranktrees.rows.sampling import Bootstrap
+from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.spool import by_parts
+from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
+from ranktrees.training.forest import OutOfBag, grow_forest
+from ranktrees.training.ranks import fit_on_ranks, gathered, trained_together
 
 
 @with_parameters

@@ -11,8 +11,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
 from ranktrees.estimators.fitting import link_of
+from ranktrees.estimators.parameters import with_parameters
 from ranktrees.objectives import Objective
-from ranktrees.parameters import with_parameters
 
 REGRESSION_LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "logistic")
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
-from ranktrees.binning import BinMapper
-from ranktrees.ensemble import Ensemble
+from ranktrees.binning.mapper import BinMapper
 from ranktrees.estimators.ensemble_ranker import own_model
-from ranktrees.predictions import scores_by
-from ranktrees.spool import by_parts
-from ranktrees.validation import FitData, check_rows
+from ranktrees.evaluation.predictions import scores_by
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.rows import FitData, check_rows
+from ranktrees.support.spool import by_parts
 
 # The number of trees for which rows on disk are read once.
 STAGES = 16

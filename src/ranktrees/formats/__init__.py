@@ -1,1 +1,1 @@
-"""Model formats: each module turns an `~ranktrees.ensemble.Ensemble` into bytes or text, or back."""
+"""Model formats: each module turns an `~ranktrees.model.ensemble.Ensemble` into bytes or text, or back."""

@@ -16,10 +16,10 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from ranktrees._core.dtypes import NODE
-from ranktrees.ensemble import Ensemble
-from ranktrees.files import read_file, require_path
+from ranktrees._core.support.dtypes import NODE
 from ranktrees.formats.plain import last_float64_rounded_to, refuse_own
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.support.files import read_file, require_path
 
 __all__ = ["load_catboost"]
 

@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 
-from ranktrees.ensemble import depths_of
-from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
     finite,
@@ -17,6 +15,8 @@ from ranktrees.formats.plain import (
     short,
     shortest,
 )
+from ranktrees.model.ensemble import depths_of
+from ranktrees.support.files import replace_file
 
 __all__ = ["dump_elasticsearch"]
 

@@ -14,9 +14,7 @@ import re
 
 import numpy as np
 
-from ranktrees._core.dtypes import NODE
-from ranktrees.ensemble import Ensemble
-from ranktrees.files import read_file, replace_file, require_path
+from ranktrees._core.support.dtypes import NODE
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
@@ -25,6 +23,8 @@ from ranktrees.formats.plain import (
     single_leaf,
     whole_numbers,
 )
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.support.files import read_file, replace_file, require_path
 
 __all__ = ["dump_lightgbm", "load_lightgbm"]
 

@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 
-from ranktrees.cuts import round_down
-from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
     first_nodes,
@@ -13,6 +11,8 @@ from ranktrees.formats.plain import (
     require_cuts_only,
     shortest,
 )
+from ranktrees.support.cuts import round_down
+from ranktrees.support.files import replace_file
 
 __all__ = ["dump_onnx"]
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from ranktrees._core.dtypes import NODE
-from ranktrees.cuts import round_down
-from ranktrees.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack, unpack
+from ranktrees._core.support.dtypes import NODE
 from ranktrees.estimators.columns import with_columns_of
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
-from ranktrees.formats.native import MAGIC
+from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack, unpack
+from ranktrees.model.native import MAGIC
+from ranktrees.support.cuts import round_down
 
 N_WHOLE_NUMBERS = 2**24  # this many, from 0 on, are distinct in single precision
 INFINITE = 1e39  # is infinite in single precision

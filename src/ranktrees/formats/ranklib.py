@@ -1,8 +1,8 @@
 """Write models in RankLib's XML, the format in which RankLib saves LambdaMART and MART."""
 
-from ranktrees.cuts import round_down
-from ranktrees.files import replace_file
 from ranktrees.formats.plain import added_up, finite, nested, require_cuts_only, short, shortest
+from ranktrees.support.cuts import round_down
+from ranktrees.support.files import replace_file
 
 __all__ = ["dump_ranklib"]
 

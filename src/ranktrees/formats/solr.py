@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 
-from ranktrees.cuts import round_down
-from ranktrees.files import replace_file
 from ranktrees.formats.plain import (
     added_up,
     finite,
@@ -15,6 +13,8 @@ from ranktrees.formats.plain import (
     short,
     shortest,
 )
+from ranktrees.support.cuts import round_down
+from ranktrees.support.files import replace_file
 
 __all__ = ["dump_solr"]
 

@@ -17,9 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktrees._core.dtypes import NODE
-from ranktrees.ensemble import MAX_CATEGORIES, Ensemble
-from ranktrees.files import read_file, replace_file, require_path
+from ranktrees._core.support.dtypes import NODE
 from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
@@ -31,7 +29,9 @@ from ranktrees.formats.plain import (
     shortest,
     whole_numbers,
 )
-from ranktrees.warning import warn
+from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble
+from ranktrees.support.files import read_file, replace_file, require_path
+from ranktrees.support.warning import warn
 
 __all__ = ["dump_xgboost", "load_xgboost"]
 

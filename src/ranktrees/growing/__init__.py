@@ -8,3 +8,7 @@
     searching  the best split of a leaf          split_search: which search; constraints: what it may not do
     over_ranks the same for ranks, each of which has some of the rows
 """
+
+from ranktrees.growing.streaming import StreamingHistogram, merge_histograms
+
+__all__ = ["StreamingHistogram", "merge_histograms"]

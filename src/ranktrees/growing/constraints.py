@@ -6,9 +6,9 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from ranktrees._core import sampling
-from ranktrees.communicator import ALONE
-from ranktrees.features import by_feature, chosen_features, index_of, keys_of, names_of
+from ranktrees._core.rows import sampling
+from ranktrees.processes.communicator import ALONE
+from ranktrees.rows.features import by_feature, chosen_features, index_of, keys_of, names_of
 
 
 class Constraints:

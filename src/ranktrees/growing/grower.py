@@ -10,23 +10,23 @@ that the second belongs to has the promise infinity, so that it is next. If a sp
 that other leaves could use, all leaves are searched again. Splits are therefore always the best at current
 prices.
 
-If the split of a leaf depends on nothing but its rows, all of this is one compiled call: ``pyx/growing.pyx``.
+If the split of a leaf depends on nothing but its rows, all of this is one compiled call, of ``growth.pyx``.
 """
 
 from functools import partial
 
 import numpy as np
 
-from ranktrees import parallel
-from ranktrees._core import partition
-from ranktrees._core.dtypes import LEAF
-from ranktrees._core.queues import BestLeaves, WholeLayers, most_together
+from ranktrees._core.growing import partition
+from ranktrees._core.growing.queues import BestLeaves, WholeLayers, most_together
+from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.grown import Grown
 from ranktrees.growing.over_ranks import ParterOverRanks
 from ranktrees.growing.rounding import RoundedRows
 from ranktrees.growing.searching import Sizes
-from ranktrees.sampling import FEATURES, ROUNDING, stream
-from ranktrees.sharing import ALL
+from ranktrees.processes.sharing import ALL
+from ranktrees.rows.sampling import FEATURES, ROUNDING, stream
+from ranktrees.support import parallel
 
 ONE_BY_ONE = 16  # trees of at most this many leaves are grown one split at a time
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ranktrees._core import leaf_rows, partition
-from ranktrees._core.dtypes import NODE
-from ranktrees.communicator import ALONE
-from ranktrees.parallel import threads_for
+from ranktrees._core.growing import leaf_rows, partition
+from ranktrees._core.support.dtypes import NODE
+from ranktrees.processes.communicator import ALONE
+from ranktrees.support.parallel import threads_for
 
 NO_BIT_SETS = np.empty((0, 8), np.uint32)
 

@@ -15,11 +15,10 @@ from functools import partial
 
 import numpy as np
 
-from ranktrees import parallel
-from ranktrees._core import partition
-from ranktrees._core.dtypes import BIN, OFFER
-from ranktrees._core.growing_over_ranks import GrowthOverRanks, refine
-from ranktrees._core.words import Words, bins_in_use
+from ranktrees._core.growing import partition
+from ranktrees._core.growing.growth_over_ranks import GrowthOverRanks, refine
+from ranktrees._core.growing.words import Words, bins_in_use
+from ranktrees._core.support.dtypes import BIN, OFFER
 from ranktrees.growing.packing import BYTE
 from ranktrees.growing.searching import (
     LINES_BYTES,
@@ -28,7 +27,8 @@ from ranktrees.growing.searching import (
     SearchOfLines,
     StreamingSearch,
 )
-from ranktrees.parallel import threads_for
+from ranktrees.support import parallel
+from ranktrees.support.parallel import threads_for
 
 # How many streaming histograms are built before they are exchanged: with 255 centroids each, 133 MB.
 MERGED_TOGETHER = 1 << 14

@@ -12,11 +12,11 @@ import math
 
 import numpy as np
 
-from ranktrees._core import packing
-from ranktrees._core.dtypes import DIGIT
-from ranktrees._core.threads import LINE, aligned
-from ranktrees.communicator import ALONE
-from ranktrees.parallel import threads_for
+from ranktrees._core.growing import packing
+from ranktrees._core.support.dtypes import DIGIT
+from ranktrees._core.support.threads import LINE, aligned
+from ranktrees.processes.communicator import ALONE
+from ranktrees.support.parallel import threads_for
 
 # Places in a line for each feature of a coarse search, one of them for rows without a value: pGBRT found that
 # about this many are enough for accuracy.

@@ -4,14 +4,10 @@ import math
 
 import numpy as np
 
-from ranktrees._core import rounding
-from ranktrees.parallel import threads_for
-from ranktrees.sharing import ALL
-
-DIVERGED = (
-    "The gradients of the loss have left the range of floating point: the scores have diverged. Scale "
-    "y and sample_weight to a smaller range, or, in boosting, lower learning_rate."
-)
+from ranktrees._core.growing import rounding
+from ranktrees.processes.sharing import ALL
+from ranktrees.support.divergence import DIVERGED
+from ranktrees.support.parallel import threads_for
 
 MOST_ROWS = 2**30 - 1  # of all ranks
 
@@ -21,12 +17,6 @@ MOST_STEPS = 2**63 - 1
 # For sampling, the largest hessian counts as at least this many mean hessians. If all hessians are the same,
 # few rows are therefore drawn for their hessian.
 MEAN_HESSIANS = 8
-
-
-def refuse_infinite(*numbers):
-    """Raise a ValueError which says that the scores have diverged, unless all numbers are finite."""
-    if not all(np.isfinite(each).all() for each in numbers):
-        raise ValueError(DIVERGED)
 
 
 def refuse_more_rows(n_rows):

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktrees import parallel
-from ranktrees._core import growing, histogram, splitting, streaming
-from ranktrees.parallel import threads_for
+from ranktrees._core.growing import growth, histogram, splitting, streaming
+from ranktrees.support import parallel
+from ranktrees.support.parallel import threads_for
 
 # Two children with fewer rows are searched from these rows, which touch fewer cells than a line of all bins
 # has.
@@ -71,7 +71,7 @@ class Search:
     """
 
     is_sure = True  # the promise of a leaf is its gain
-    in_one_call = False  # whether trees can be grown in one call; see `ranktrees._core.growing`
+    in_one_call = False  # whether trees can be grown in one call; see `ranktrees._core.growing.growth`
     has_lines = False
     is_coarse = False  # whether a cell of the packing is several bins
 
@@ -108,7 +108,7 @@ class Search:
 
     def make_growth(self, *args):
         """Make what grows a tree in one call."""
-        return growing.Growth(*args)
+        return growth.Growth(*args)
 
     def attach(self, leaves):
         """Use these leaves from now on: they have moved in memory."""
@@ -204,7 +204,7 @@ class DirectSearch(Search):
 class StreamingSearch(Search):
     """Search every leaf by streaming histograms of its rows, with ``max_bins`` centroids each.
 
-    ``kind`` is (max_bins, by_estimates), see `ranktrees._core.streaming.StreamingFinder`.
+    ``kind`` is (max_bins, by_estimates), see `ranktrees._core.growing.streaming.StreamingFinder`.
     """
 
     def __init__(self, codes, mapper, kind, *rest):

@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from ranktrees.communicator import ALONE
-from ranktrees.edges import MOST_BINS
+from ranktrees.binning.edges import MOST_BINS
 from ranktrees.growing.over_ranks import search_over_ranks
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
+from ranktrees.processes.communicator import ALONE
 
 # "auto" searches coarsely first if there are at least this many features, and each split considers at least
 # this share of them. For fewer features, going through the rows of a leaf is faster than adding up the cells

@@ -5,10 +5,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees._core import ranking
-from ranktrees.communicator import ALONE
+from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Measure, query_sums, quotient
 from ranktrees.measures.compiled import Ranked, symmetric
+from ranktrees.processes.communicator import ALONE
 
 
 class _PairAccuracy(Ranked):

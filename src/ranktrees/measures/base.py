@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ranktrees import validation
-from ranktrees._core import ranking
-from ranktrees.communicator import ALONE
+from ranktrees._core.measures import ranking
 from ranktrees.measures.parameters import CHECKS, typed
 from ranktrees.measures.rows import column, grouped, read_only
-from ranktrees.warning import warn
+from ranktrees.processes.communicator import ALONE
+from ranktrees.rows import require_finite_sum
+from ranktrees.support.warning import warn
 
 
 class Measure:
@@ -470,7 +470,7 @@ def weighted_mean(values, weights=None, communicator=ALONE):
 
 
 def quotient(value, total_weight):
-    validation.require_finite_sum(total_weight, "sample_weight")
+    require_finite_sum(total_weight, "sample_weight")
     return value / total_weight if total_weight > 0 else math.nan
 
 

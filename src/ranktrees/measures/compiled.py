@@ -4,9 +4,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees._core import ranking
-from ranktrees.communicator import ALONE
+from ranktrees._core.measures import ranking
 from ranktrees.measures.base import BoundMeasure, Measure, query_weights, weighted_mean
+from ranktrees.processes.communicator import ALONE
 
 
 class BoundRanked(BoundMeasure):

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees._core import ranking
+from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.worth import discounts, gains

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ranktrees._core import ranking
-from ranktrees.listed import in_order
-from ranktrees.numeric import is_real, is_whole
+from ranktrees._core.measures import ranking
+from ranktrees.support.listed import in_order
+from ranktrees.support.numeric import is_real, is_whole
 
 MOST_RANKS = 2**31 - 1
 

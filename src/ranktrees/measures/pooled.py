@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees.communicator import ALONE
 from ranktrees.measures.base import Measure, Preset, quotient
 from ranktrees.measures.parameters import percentages
+from ranktrees.processes.communicator import ALONE
 
 
 class Pooled(Measure):

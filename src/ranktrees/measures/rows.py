@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktrees import validation
+from ranktrees.rows import qid_of, query_offsets, require_finite_sum, warn_of_order
 
 
 def numbers_in(name, values, of="row"):
@@ -63,8 +63,8 @@ def checked_rows(y_true, n_rows_of, qid, sample_weight):
         if len(values) != n:
             raise ValueError(f"{name} has {len(values)} rows, but y_true has {n}: pass one score per label")
     if qid is None:
-        qid = validation.qid_of(y_true)
-    order, offsets = (None, np.array([0, n])) if qid is None else validation.query_offsets(qid, n)
+        qid = qid_of(y_true)
+    order, offsets = (None, np.array([0, n])) if qid is None else query_offsets(qid, n)
     weights = None
     if sample_weight is not None:
         weights = column("sample_weight", sample_weight)
@@ -74,7 +74,7 @@ def checked_rows(y_true, n_rows_of, qid, sample_weight):
             )
         if (weights < 0).any():
             raise ValueError(f"sample_weight must be >= 0, got {weights.min():g}")
-        validation.require_finite_sum(weights, "sample_weight")
+        require_finite_sum(weights, "sample_weight")
         weights = arranged(order, weights)
     return arranged(order, labels), order, offsets, weights
 
@@ -85,9 +85,7 @@ def arranged(order, values):
 
 def grouped(measure, y_true, y_score, qid, sample_weight):
     """Return the arguments of `Measure.mean`, from what users pass."""
-    validation.warn_of_order(
-        {"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight}
-    )
+    warn_of_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
     scores = column("y_score", y_score, finite=False)
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
     measure.check_labels(labels, "y_true")

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from ranktrees._core import ranking
+from ranktrees._core.measures import ranking
 from ranktrees.measures.parameters import CHECKS, refuse_rises
 from ranktrees.measures.rows import read_only
 

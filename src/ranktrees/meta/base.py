@@ -2,10 +2,10 @@
 
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.best import best_rows, require_how_many
+from ranktrees.evaluation.best import best_rows, require_how_many
+from ranktrees.evaluation.predictions import scores_by
 from ranktrees.measures import as_measure
-from ranktrees.predictions import scores_by
-from ranktrees.validation import check_score, find_queries, qid_of
+from ranktrees.rows import check_score, find_queries, qid_of
 
 
 class RanksRows:

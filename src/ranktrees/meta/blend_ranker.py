@@ -15,14 +15,14 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
-from ranktrees.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
 from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.evaluation.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
+from ranktrees.evaluation.predictions import scored_like, scores_by
 from ranktrees.measures import Measure, as_measure
 from ranktrees.meta.base import ScoredByMeasure
-from ranktrees.parallel import effective_n_threads
-from ranktrees.predictions import scored_like, scores_by
-from ranktrees.validation import check_columns, check_fit, is_fitted, unchanged_on_failure
+from ranktrees.rows import check_columns, check_fit, is_fitted, unchanged_on_failure
+from ranktrees.support.parallel import effective_n_threads
 
 __all__ = ["BlendRanker"]
 

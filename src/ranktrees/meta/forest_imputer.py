@@ -17,11 +17,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ranktrees.communicator import active
 from ranktrees.estimators import RandomForestRanker
-from ranktrees.features import names_of
-from ranktrees.validation import unchanged_on_failure
-from ranktrees.warning import FitWarning, warn
+from ranktrees.processes.communicator import active
+from ranktrees.rows import unchanged_on_failure
+from ranktrees.rows.features import names_of
+from ranktrees.support.warning import FitWarning, warn
 
 
 class Step(NamedTuple):

@@ -21,11 +21,11 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.evaluation.predictions import probabilities_by, scored_like, scores_by
 from ranktrees.meta.stacking import indexed, kind_of_rows
-from ranktrees.predictions import probabilities_by, scored_like, scores_by
-from ranktrees.validation import (
+from ranktrees.rows import (
     check_columns,
     find_query_of_rows,
     is_fitted,

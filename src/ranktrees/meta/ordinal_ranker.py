@@ -18,19 +18,17 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from ranktrees.clones import estimators_inside, require_weights_taken, weights_not_taken
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker, tags_of
-from ranktrees.listed import by_key, in_order
+from ranktrees.estimators.parameters import KnownParameters, with_keywords, with_parameters
+from ranktrees.evaluation.clones import estimators_inside, require_weights_taken, weights_not_taken
+from ranktrees.evaluation.predictions import probabilities_by
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.worth import exp2_gains
 from ranktrees.meta.base import ScoredByMeasure
-from ranktrees.ordinal import class_probabilities, least_squares_values
-from ranktrees.parameters import KnownParameters, with_keywords, with_parameters
-from ranktrees.predictions import probabilities_by
-from ranktrees.sampling import hold_out
-from ranktrees.validation import (
+from ranktrees.meta.ordinal import class_probabilities, least_squares_values
+from ranktrees.rows import (
     check_columns,
     check_fit,
     hand_queries,
@@ -38,6 +36,8 @@ from ranktrees.validation import (
     unchanged_on_failure,
     wants_queries_together,
 )
+from ranktrees.rows.sampling import hold_out
+from ranktrees.support.listed import by_key, in_order
 
 FORMULAS = {
     "expected_relevance": lambda grades: grades,
@@ -199,7 +199,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
             Weights >= 0 of the rows, which are passed on to the clones.
         qid, groups : array-like of shape (n_rows,), default=None
             The query id of each row, in any order, under either name. They are passed on as
-            `ranktrees.validation.hand_queries` does: as ``qid`` if the `fit` of the estimator takes it, and
+            `ranktrees.rows.hand_queries` does: as ``qid`` if the `fit` of the estimator takes it, and
             otherwise, as in a pipeline, in the index of the labels. With metadata routing enabled, they are
             passed on if the estimator requests them.
         group : array-like of shape (n_queries,), default=None

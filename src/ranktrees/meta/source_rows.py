@@ -21,20 +21,20 @@ from sklearn.utils.validation import (
     check_is_fitted,
 )
 
-from ranktrees.clones import clone_except, fitted_clone, folds_of_rows, require_weights_taken
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, require_weights_taken
+from ranktrees.evaluation.predictions import scores_by
 from ranktrees.meta.base import RanksRows
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
-from ranktrees.predictions import scores_by
-from ranktrees.validation import (
+from ranktrees.rows import (
     check_columns,
     find_query_of_rows,
     hand_queries,
     unchanged_on_failure,
     warn_of_order,
 )
-from ranktrees.validation.labels import check_labels, check_weights
+from ranktrees.rows.labels import check_labels, check_weights
 
 SELECTION = {
     "source_size": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],

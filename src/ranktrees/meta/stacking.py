@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 
-from ranktrees.numeric import unmasked
-from ranktrees.validation import check_columns
-from ranktrees.validation.frames import frame_columns, is_category, kind_of, levels_of
+from ranktrees.rows import check_columns
+from ranktrees.rows.frames import frame_columns, is_category, kind_of, levels_of
+from ranktrees.support.numeric import unmasked
 
 
 def indexed(X):

@@ -1,6 +1,6 @@
 """Ranks that are processes of MPI.
 
-Before they exchange anything, all ranks meet (see ``pyx/meeting.pyx``). Each rank reports at which call it
+Before they exchange anything, all ranks meet (see ``meeting.pyx``). Each rank reports at which call it
 is, together with what it has to send, if that is short enough. So a short exchange costs one message to each
 rank, and an error on one rank is an error on all.
 
@@ -21,8 +21,8 @@ import time
 import numpy as np
 from mpi4py import MPI
 
-from ranktrees._core.meeting import Meeting, bytes_of_board
-from ranktrees.communicator import Communicator, RankError, disagreement
+from ranktrees._core.processes.meeting import Meeting, bytes_of_board
+from ranktrees.processes.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
 NAMES = (

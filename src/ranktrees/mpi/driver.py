@@ -9,9 +9,9 @@ from concurrent.futures import Future
 import joblib
 from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
 
-from ranktrees.communicator import RankError, checked_timeout
 from ranktrees.mpi.gang import Gang
-from ranktrees.numeric import is_whole
+from ranktrees.processes.communicator import RankError, checked_timeout
+from ranktrees.support.numeric import is_whole
 
 _gangs: dict[tuple, Gang] = {}
 _lock = threading.Lock()

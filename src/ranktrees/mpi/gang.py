@@ -23,10 +23,10 @@ from collections import deque
 from concurrent.futures import Future
 from pathlib import Path
 
-from ranktrees.communicator import RankError, cause_of
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Parcel, Sender, pack
-from ranktrees.sockets import callers, limit_waits, shut_down
+from ranktrees.processes.communicator import RankError, cause_of
+from ranktrees.processes.sockets import callers, limit_waits, shut_down
 
 START_TIMEOUT = 120.0
 STEP = 0.5

@@ -10,10 +10,10 @@ from pathlib import Path
 from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBackend
 from mpi4py import MPI
 
-from ranktrees.communicator import checked_timeout
 from ranktrees.mpi.communicator import MPICommunicator
 from ranktrees.mpi.launching import announced_size
-from ranktrees.parallel import leave_processors, processors_for
+from ranktrees.processes.communicator import checked_timeout
+from ranktrees.support.parallel import leave_processors, processors_for
 
 
 @functools.cache

@@ -11,11 +11,11 @@ from multiprocessing.connection import Client
 import cloudpickle
 from threadpoolctl import threadpool_limits
 
-from ranktrees.communicator import RankError
 from ranktrees.mpi.launching import ADDRESS, KEY
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Receiver, unpack
 from ranktrees.mpi.spmd import world
-from ranktrees.parallel import effective_n_threads
+from ranktrees.processes.communicator import RankError
+from ranktrees.support.parallel import effective_n_threads
 
 
 class Worker:

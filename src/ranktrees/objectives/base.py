@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees._core.dealing import Deal
-from ranktrees.growing.rounding import DIVERGED
-from ranktrees.numeric import is_real
-from ranktrees.sharing import ALL
-from ranktrees.validation.values import narrowed
+from ranktrees._core.objectives.dealing import Deal
+from ranktrees.processes.sharing import ALL
+from ranktrees.rows.values import narrowed
+from ranktrees.support.divergence import DIVERGED
+from ranktrees.support.numeric import is_real
 
 
 class Objective:

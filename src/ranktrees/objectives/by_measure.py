@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktrees import measures
-from ranktrees._core import lambdas, losses
-from ranktrees.listed import in_order
+from ranktrees._core.objectives import lambdas, losses
 from ranktrees.measures.compiled import Ranked
-from ranktrees.numeric import is_real, is_whole
 from ranktrees.objectives.base import number_in
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
-from ranktrees.sampling import stream_of_objective
-from ranktrees.sharing import ALL
+from ranktrees.processes.sharing import ALL
+from ranktrees.rows.sampling import stream_of_objective
+from ranktrees.support.listed import in_order
+from ranktrees.support.numeric import is_real, is_whole
 
 UNDECIDED_ORDERS = 16  # drawn for a query whose scores are all equal, if the expectation is not known
 

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from ranktrees.measures.named import takes
 from ranktrees.measures.rows import read_only
 from ranktrees.objectives.base import Bound, Objective
-from ranktrees.sharing import ALL
-from ranktrees.validation.values import as_seen
+from ranktrees.processes.sharing import ALL
+from ranktrees.rows.values import as_seen
 
 
 class _Called(Bound):

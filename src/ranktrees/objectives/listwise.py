@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ranktrees import measures
-from ranktrees._core import lists, losses
-from ranktrees.numeric import is_whole
+from ranktrees._core.objectives import lists, losses
 from ranktrees.objectives.base import Bound, Objective
-from ranktrees.sampling import stream_of_objective
-from ranktrees.sharing import ALL
+from ranktrees.processes.sharing import ALL
+from ranktrees.rows.sampling import stream_of_objective
+from ranktrees.support.numeric import is_whole
 
 
 class _Shares(Bound):

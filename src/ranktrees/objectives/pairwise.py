@@ -6,17 +6,17 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ranktrees._core import lambdas
-from ranktrees._core import preferences as kernels
-from ranktrees._core.threads import room_for_each
-from ranktrees.numeric import is_whole
+from ranktrees._core.objectives import lambdas
+from ranktrees._core.objectives import preferences as kernels
+from ranktrees._core.support.threads import room_for_each
 from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
-from ranktrees.sampling import stream_of_objective
-from ranktrees.sharing import ALL
+from ranktrees.processes.sharing import ALL
+from ranktrees.rows.sampling import stream_of_objective
+from ranktrees.support.numeric import is_whole
 
 
 class Pairs(NamedTuple):
-    """What a kernel reads of the rows and the ranks to weigh pairs (see pyx/lambdas.pyx)."""
+    """What a kernel reads of the rows and the ranks to weigh pairs (see lambdas.pyx)."""
 
     kind: lambdas.Pairs
     grades: Any  # of the rows; None if there is a table of them

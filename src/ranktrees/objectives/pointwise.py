@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from ranktrees._core import losses
+from ranktrees._core.objectives import losses
 from ranktrees.objectives.base import NarrowLabels, Objective, number_in
-from ranktrees.sharing import ALL
+from ranktrees.processes.sharing import ALL
 
 
 class _Pointwise(NarrowLabels):

@@ -1,0 +1,88 @@
+/* The score of the two children of each candidate split; see scanning.pxd.
+ *
+ * Sums are whole numbers held in doubles: gradients and hessians in integer steps, and numbers of rows. */
+#ifndef RANKTREES_GAINS_H
+#define RANKTREES_GAINS_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "support/simd.h"
+
+#define RELATIVE_NOISE 0x1p-40
+
+typedef struct {
+    double gradient, hessian, count;
+} sums;
+
+typedef struct {
+    double l2;
+    double min_gain;
+    double gradient_unit; /* the gradient that one integer step stands for */
+    double hessian_unit;
+    double min_samples_leaf;
+    double min_hessian; /* in integer steps, at least one */
+    int first_side, last_side; /* the sides where rows without a value are tried: 0 right, 1 left */
+} rules;
+
+typedef struct {
+    double left, left_hessian, right, right_hessian; /* the hessians include l2 */
+} children;
+
+/* The children of which the left one has the first two sums, and both together have the next two. */
+INLINE children children_of(double gradient, double steps, double all_gradient, double all_hessian,
+                            const rules *rule) {
+    children both;
+    both.left = gradient * rule->gradient_unit;
+    both.right = all_gradient * rule->gradient_unit - both.left;
+    both.left_hessian = steps * rule->hessian_unit + rule->l2;
+    both.right_hessian = (all_hessian - steps) * rule->hessian_unit + rule->l2;
+    return both;
+}
+
+/* Twice the amount by which the loss falls if both children take their best values. */
+INLINE double children_score(const children *both) {
+    return both->left * (both->left / both->left_hessian) + both->right * (both->right / both->right_hessian);
+}
+
+/* Twice the amount by which the loss falls if the rows stay together and take their best value: G^2 / (H + l2). */
+INLINE double own_score_of(const sums *total, const rules *rule) {
+    const double gradient = total->gradient * rule->gradient_unit;
+    const double hessian = total->hessian * rule->hessian_unit + rule->l2;
+    return hessian > 0 ? gradient * (gradient / hessian) : 0.0;
+}
+
+/* The score that children must exceed. A gain below a small share of the score is rounding, not signal. The score of a
+ * value that is held within bounds may be negative. */
+INLINE double least_score(double own_score, const rules *rule) {
+    return own_score + (RELATIVE_NOISE * fabs(own_score) + rule->min_gain);
+}
+
+/* The hessian of a share of the min_samples_leaf rows that a child must have, if these are average rows of the leaf; at
+ * least min_hessian. */
+INLINE double hessian_of_rows(const sums *total, double share, const rules *rule) {
+    const double hessian = share * rule->min_samples_leaf * (total->hessian / total->count);
+    return hessian > rule->min_hessian ? hessian : rule->min_hessian;
+}
+
+/* scores[k] = G_l (G_l / (H_l + l2)) + G_r (G_r / (H_r + l2)), or -inf if a child would be too small.
+ * The left child has the sums up to candidate k, plus extra. */
+EACH_WIDTH(void, score_children,
+           (int32_t n, const double *RESTRICT gradients, const double *RESTRICT hessians,
+            const double *RESTRICT counts, const sums *extra, const sums *total, const rules *rule,
+            double *RESTRICT scores),
+           (n, gradients, hessians, counts, extra, total, rule, scores)) {
+    const double least = rule->min_samples_leaf, least_hessian = rule->min_hessian;
+    const double more_gradient = extra->gradient, more_hessian = extra->hessian, more = extra->count;
+    const double all_gradient = total->gradient, all_hessian = total->hessian, all = total->count;
+    for (int32_t k = 0; k < n; k++) {
+        const double count = counts[k] + more, steps = hessians[k] + more_hessian;
+        const children both = children_of(gradients[k] + more_gradient, steps, all_gradient, all_hessian, rule);
+        const double score = children_score(&both);
+        const int large_enough = (count >= least) & (all - count >= least) & (steps >= least_hessian) &
+                                 (all_hessian - steps >= least_hessian);
+        scores[k] = large_enough ? score : -INFINITY;
+    }
+}
+
+#endif

@@ -1,0 +1,196 @@
+"""Sort the rows of each query by score and evaluate a measure on the ranking: one value per query.
+
+The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open.
+"""
+from cython.parallel cimport prange, threadid
+from libc.math cimport NAN, floor, ldexp, sqrt
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+from ranktrees._core.support.records cimport LN_2, portable_exp, portable_log2
+
+include "measures/formulas.pxi"
+
+
+# ---- gains and discounts -----------------------------------------------------------------------------------
+
+def exp2_gains(const double[::1] labels,  # IN
+               double[::1] out):          # OUT
+    """2^label - 1, exact for whole labels."""
+    cdef Py_ssize_t i
+    cdef double whole, part
+    with nogil:
+        for i in range(labels.shape[0]):
+            whole = floor(labels[i])
+            part = labels[i] - whole
+            out[i] = ldexp(1.0 if part == 0.0 else portable_exp(part * LN_2), <int>max(whole, -2000.0)) - 1.0
+
+
+def log2_discounts(double[::1] out):  # OUT
+    """1 / log2(1 + rank) for rank = 1, 2, ..."""
+    cdef Py_ssize_t i
+    with nogil:
+        for i in range(out.shape[0]):
+            out[i] = 1.0 / portable_log2(<double>(i + 2))
+
+
+def query_sums(const double[::1] values,     # IN
+               const int64_t[::1] offsets,   # IN
+               double[::1] out):             # OUT
+    """Sum the values of each query, in the order of the rows."""
+    cdef Py_ssize_t q, i
+    cdef double total
+    with nogil:
+        for q in range(out.shape[0]):
+            total = 0.0
+            for i in range(offsets[q], offsets[q + 1]):
+                total += values[i]
+            out[q] = total
+
+
+# ---- ranking ---------------------------------------------------------------------------------------------
+
+cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
+    """Move the rows that can be above the cutoff to the front, in their order. Return their number.
+
+    These are the rows that score at least as high as the ``top``-th best, so no tie is torn apart.
+    """
+    cdef Py_ssize_t i, held = 0
+    cdef Row row
+    for i in range(n):
+        held = keep(rows[i].score, best, held, top)
+    held = 0
+    for i in range(n):
+        if rows[i].score >= best[top - 1]:
+            row = rows[held]
+            rows[held] = rows[i]
+            rows[i] = row
+            held += 1
+    return held
+
+
+def places(const double[::1] scores,     # IN
+           const int64_t[::1] offsets,   # IN
+           int64_t[::1] out,             # OUT  the place of each row in its query, counted from 0
+           int n_threads):
+    """Rank the rows of each query: highest score first, equal scores in the order of the rows."""
+    cdef Py_ssize_t q, longest = 1, n_queries = offsets.shape[0] - 1
+    cdef double[:, ::1] scratch
+    for q in range(n_queries):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    if scores.shape[0] == 0:
+        return
+    n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
+    scratch = np.empty((n_threads, 4 * longest))
+    for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
+                    use_threads_if=n_threads > 1):
+        places_of_query(&scores[0] + offsets[q], &out[0] + offsets[q], offsets[q + 1] - offsets[q],
+                        <Row *>&scratch[threadid(), 0])
+
+
+cdef void places_of_query(const double *scores, int64_t *out, Py_ssize_t n, Row *rows) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        rows[i].score = scores[i]
+        rows[i].gain = <double>i
+    sort_rows(rows, rows + n, n, False)
+    for i in range(n):
+        out[<Py_ssize_t>rows[i].gain] = i
+
+
+# ---- ranked rows -> value, or NaN for a query without one --------------------------------------------------
+
+cdef double pairs(const Row *rows, Py_ssize_t n, const Task *task,
+                  double *labels, double *buffer) noexcept nogil:
+    cdef Py_ssize_t i, start = 0, stop, run
+    cdef int64_t right, tied = 0, same_score = 0, same_label = 0
+    while start < n:  # rows of a tie stand smallest label first, so equal labels are neighbours
+        stop = tie_stop(rows, start, n, task.average)
+        same_score += n_pairs(stop - start)
+        run = 0
+        for i in range(start, stop):
+            run = run + 1 if i > start and rows[i].gain == rows[i - 1].gain else 0
+            tied -= run
+        start = stop
+    tied += same_score
+    for i in range(n):
+        labels[i] = rows[i].gain
+    right = sort_counting(labels, buffer, n)
+    run = 0
+    for i in range(1, n):
+        run = run + 1 if labels[i] == labels[i - 1] else 0
+        same_label += run
+    return of_pairs(task.formula, 2 * right + tied, n_pairs(n) - same_label, n_pairs(n) - same_score)
+
+
+cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double by, double *one) noexcept nogil:
+    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n, task.at)
+    cdef double total = 0.0
+    cdef Above above
+    above.found, above.survive = 0.0, 1.0
+    while start < end:
+        stop = tie_stop(rows, start, n, task.average)
+        total += part(rows, start, stop, task, &above, one)
+        start = stop
+    return min(1.0, total / by) if task.formula == NDCG else total / by
+
+
+cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t n, const Task *task,
+                           int ties, bint known, double *by, double *scratch) noexcept nogil:
+    cdef Row *rows = <Row *>scratch
+    cdef Py_ssize_t i, source, n_sorted = n
+    cdef double *one = scratch + 4 * n
+    cdef double *two = scratch + 5 * n + 1
+    cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
+    cdef Task own
+    if known and not of_all_pairs and by[0] != by[0]:
+        return NAN
+    for i in range(n):
+        source = n - 1 - i if ties == REVERSE else i
+        rows[i].score = scores[source]
+        rows[i].gain = gains[source]
+    own = task_of_query(task, rows, n)
+    if not known and not of_all_pairs:
+        by[0] = divisor(rows, n, &own, one, two)
+        if by[0] != by[0]:
+            return NAN
+    if own.formula < PAUC and own.at <= SHORT and own.at < n:  # the order below the cutoff does not matter
+        n_sorted = lift_top(rows, n, own.at, one)
+    sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
+    return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
+
+
+def evaluate(int formula,
+             const double[::1] gains,      # IN   gains, relevances (0 or 1), stopping probabilities or labels
+             const double[::1] scores,     # IN
+             const int64_t[::1] offsets,   # IN
+             const double[::1] discounts,  # IN   one per rank up to the cutoff; DCG and NDCG only
+             int ties,
+             int64_t low,
+             int64_t at,
+             bint known,
+             double[::1] divisors,         # IN   if known, else OUT; one per query; not used for pairs
+             double[::1] out,              # OUT  one value per query; NaN if the measure is not defined
+             int n_threads):
+    """Evaluate one measure on every query. Its divisors do not depend on the scores, and may be known."""
+    cdef Py_ssize_t q, longest = 1, n_queries = out.shape[0]
+    cdef double[:, ::1] scratch
+    cdef Task task
+    for q in range(n_queries):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    if n_queries == 0 or gains.shape[0] == 0:
+        np.asarray(out).fill(np.nan)
+        return
+    n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
+    scratch = np.empty((n_threads, 6 * longest + 2))
+    task.formula = formula
+    task.average = ties == AVERAGE
+    task.low = low
+    task.at = at
+    task.discounts = &discounts[0] if discounts.shape[0] else NULL
+    for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
+                    use_threads_if=n_threads > 1):
+        out[q] = evaluate_query(&gains[0] + offsets[q], &scores[0] + offsets[q], offsets[q + 1] - offsets[q],
+                                &task, ties, known, &divisors[q], &scratch[threadid(), 0])

@@ -1,0 +1,936 @@
+"""Score with a compiled ensemble, block by block: values become codes, and codes lead to leaves.
+
+    X        128 rows at a time
+      | encode     per feature: how many of its cuts are below each value
+      v
+    codes    [block][plane][row], a byte each
+      | units, or walks      per tree: the leaf of each row
+      v
+    sums     += the values of the leaves, tree after tree
+
+units.h and walking.h describe the two ways from codes to leaves.
+"""
+import numpy as np
+
+from ranktrees._core.support.threads import aligned
+
+from cython cimport floating
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from ranktrees._core.binning.coding cimport encode, make_coder
+from ranktrees._core.support.records cimport Column, Group, Node, Plan, Plane
+
+cdef extern from "model/units.h" nogil:
+    enum:
+        BLOCK_ROWS
+        MOST_LEAVES
+        MOST_QUESTIONS
+        MOST_BELOW
+        MOST_SHAPES
+        TO_LOW
+        TO_HIGH
+    ctypedef struct unit:
+        uint8_t codes[4]
+        uint8_t shape
+        uint8_t tree
+        uint8_t table[16]
+    int SHAPE(int n_questions, int n_below)
+    uint64_t plane_of_question(const unit *u, int question)
+    void set_plane(unit *u, int question, uint64_t plane)
+    void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low)
+    int64_t table_size(int n_leaves)
+    void set_value(double *table, int n_leaves, int leaf, double value)
+    void do_units(int n_rows, const unit *units, int64_t n, const uint8_t *planes, uint8_t *bench)
+    void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums)
+
+cdef extern from "model/walking.h" nogil:
+    enum:
+        WALKS
+        CODE_OF_SET
+    ctypedef struct walk_node:
+        pass
+    ctypedef struct category_sets:
+        const uint32_t *plane
+        const uint32_t *bits
+    walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code)
+    void walk(
+        const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
+        const uint32_t *row, uint32_t *at,
+    )
+
+ctypedef fused integer:
+    int32_t
+    int64_t
+
+cdef enum:
+    GROUP_COLUMNS = 16         # columns that are laid out together: one cache line of float32
+    TREES_TOGETHER = 64        # in a group, at most
+    NODES_TOGETHER = 1024      # in a group, at most: units do not wait for one another, and shapes recur
+    BLOCKS_TOGETHER = 8        # the codes of this many blocks stay in the L2 cache ...
+    UNITS_PASSED = 1 << 12     # ... while this many units pass over them
+    MOST_CATEGORIES = 256
+    MISSING = 255
+    MARK_BITS = 8
+    NEVER = 1 << 12
+
+ROWS_PER_BLOCK = BLOCK_ROWS
+MISSING_CODE = MISSING
+SET_CODE = CODE_OF_SET
+WALKS_TOGETHER = WALKS
+MOST_PLANES_IN_UNITS = 1 << 16
+MOST_PLANES_IN_WALKS = 1 << 24  # a node keeps the number of its plane beside a code of 8 bits
+MOST_LEAVES_IN_UNITS = MOST_LEAVES
+N_ANSWERS = MOST_CATEGORIES + 1
+WORDS_OF_UNIT = sizeof(unit) // sizeof(uint64_t)
+
+
+cdef inline Py_ssize_t blocks_of(Py_ssize_t n_rows) noexcept nogil:
+    return (n_rows + BLOCK_ROWS - 1) // BLOCK_ROWS
+
+
+# -------------------------------------------------------------------------------------------------- compiling
+
+def measure_trees(
+    const Node[::1] nodes,               # IN
+    const int64_t[::1] tree_offsets,     # IN
+    Plan[::1] plans,                     # OUT depth, n_leaves, root
+):
+    """Find the depth and the number of leaves of each tree."""
+    cdef Py_ssize_t t
+    cdef int64_t i, begin, size
+    cdef int32_t[::1] depth = np.zeros(nodes.shape[0], np.int32)
+    with nogil:
+        for t in range(plans.shape[0]):
+            begin = tree_offsets[t]
+            size = tree_offsets[t + 1] - begin
+            plans[t].root = begin
+            plans[t].depth = plans[t].n_leaves = 0
+            for i in range(begin, begin + size):
+                if nodes[i].feature < 0:
+                    plans[t].n_leaves += 1
+                    plans[t].depth = max(plans[t].depth, depth[i])
+                else:
+                    depth[begin + nodes[i].left] = depth[begin + nodes[i].right] = depth[i] + 1
+
+
+def lay_out_walks(
+    const Node[::1] nodes,               # IN
+    const int64_t[::1] tree_offsets,     # IN
+    const uint32_t[::1] planes,          # IN  the plane of each inner node
+    const uint8_t[::1] codes,            # IN
+    uint64_t[::1] walk_nodes,            # OUT layer by layer
+    double[::1] values,                  # OUT the values of the leaves among them
+):
+    """Write each tree layer by layer, so that siblings and the nodes that most rows visit lie together."""
+    cdef Py_ssize_t t
+    cdef int64_t i, k, begin, end
+    cdef walk_node *to = <walk_node *> &walk_nodes[0]
+    cdef int64_t[::1] source = np.empty(nodes.shape[0], np.int64)
+    with nogil:
+        for t in range(tree_offsets.shape[0] - 1):
+            begin = tree_offsets[t]
+            end = begin + 1
+            source[begin] = begin
+            for i in range(begin, tree_offsets[t + 1]):
+                k = source[i]
+                if nodes[k].feature < 0:
+                    to[i] = make_walk_node(<uint32_t> i, 0, MISSING)
+                    values[i] = nodes[k].value
+                else:
+                    to[i] = make_walk_node(<uint32_t> end, planes[k], codes[k])
+                    values[i] = 0.0
+                    source[end] = begin + nodes[k].left
+                    source[end + 1] = begin + nodes[k].right
+                    end += 2
+
+
+def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups):
+    """Group trees that are scored together, and place their tables.
+
+    Returns the number of groups, that of inner nodes in units, and that of doubles in tables.
+    """
+    cdef Py_ssize_t t, n = 0
+    cdef int64_t together = 0, n_nodes = 0, n_values = 0
+    cdef Group *group = NULL
+    for t in range(plans.shape[0]):
+        plans[t].table = n_values
+        if in_units[t]:
+            together += plans[t].n_leaves - 1
+            if group == NULL or group.n_trees == TREES_TOGETHER or together > NODES_TOGETHER:
+                group = &groups[n]
+                group[0] = Group(0, 0, t, 0)
+                together = plans[t].n_leaves - 1
+                n += 1
+            group.n_trees += 1
+            n_nodes += plans[t].n_leaves - 1
+            n_values += table_size(plans[t].n_leaves)
+            plans[t].result = 0
+        else:
+            groups[n] = Group(0, 0, t, 1)
+            n += 1
+            group = NULL
+            plans[t].result = -1
+    return n, n_nodes, n_values
+
+
+# fewest[q][s] is the fewest units that a subtree takes if q of its nodes belong to the unit above and s
+# subtrees hang below those. [0][0] is for a leaf, [0][1] for a subtree that hangs below the unit itself.
+cdef struct Cut:
+    int16_t fewest[MOST_QUESTIONS + 1][MOST_BELOW + 1]
+    int32_t n_leaves
+
+
+cdef struct Draft:
+    unit made
+    int64_t top                        # the node where the unit begins
+    int32_t first_leaf                 # the number of the first leaf below it
+    int32_t high, low                  # drafts of the subtrees below, or -1
+    int32_t height                     # one more than that of the higher of these two; 0 without them
+    int32_t slot
+
+
+def write_units(
+    const Node[::1] nodes,               # IN
+    const int64_t[::1] tree_offsets,     # IN
+    const uint32_t[::1] planes,          # IN  the plane of each inner node
+    const uint8_t[::1] codes,            # IN
+    int most_questions,                  # that a unit may have
+    Group[::1] groups,                   # IN and OUT first_unit, n_units
+    Plan[::1] plans,                     # IN and OUT result
+    uint64_t[:, ::1] units,              # OUT
+    double[::1] tables,                  # OUT
+):
+    """Cut trees into as few units as possible, and write the units of a group from the lowest height up.
+
+    Units of the same height do not depend on each other. Returns the number of units, the most units that a
+    group has, and the length that the bench must have.
+    """
+    cdef Py_ssize_t g
+    cdef int64_t t, n, begin, first, stop, n_units = 0, most = 1, size = 1, bench_size = 1
+    for g in range(groups.shape[0]):
+        first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
+        size = max(size, tree_offsets[stop] - tree_offsets[first])
+    cdef uint8_t[::1] cut_bytes = np.empty(size * sizeof(Cut), np.uint8)
+    cdef uint8_t[::1] draft_bytes = np.empty(size * sizeof(Draft), np.uint8)
+    cdef Cut *cuts = <Cut *> &cut_bytes[0]
+    cdef Draft *drafts = <Draft *> &draft_bytes[0]
+    cdef int32_t[:, ::1] scratch = np.empty((3, (size + 1) * MOST_SHAPES), np.int32)
+    cdef unit *to = <unit *> &units[0, 0]
+    with nogil:
+        for g in range(groups.shape[0]):
+            first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
+            groups[g].first_unit = n_units
+            if plans[first].result < 0:
+                continue
+            n = 0
+            for t in range(first, stop):
+                begin = tree_offsets[t]
+                plans[t].result = <int32_t> n
+                count_units(&nodes[begin], tree_offsets[t + 1] - begin, most_questions, cuts)
+                n = draft_tree(
+                    &nodes[begin], &planes[begin], &codes[begin], cuts, <uint8_t> (t - first), &plans[t],
+                    &tables[plans[t].table], drafts, n,
+                )
+            bench_size = max(bench_size, write_group(
+                drafts, n, to + n_units, &scratch[0, 0], &scratch[1, 0], &scratch[2, 0]
+            ))
+            for t in range(first, stop):
+                plans[t].result = drafts[plans[t].result].slot if plans[t].n_leaves > 1 else 0
+            groups[g].n_units = n
+            n_units += n
+            most = max(most, n)
+    return n_units, most, bench_size
+
+
+cdef void count_units(const Node *nodes, int64_t n_nodes, int most_questions, Cut *cuts) noexcept nogil:
+    cdef int64_t i
+    cdef int q, r, s, t, units
+    cdef int fewest
+    cdef Cut *cut
+    cdef const Cut *left
+    cdef const Cut *right
+    for i in range(n_nodes - 1, -1, -1):
+        cut = &cuts[i]
+        for q in range(MOST_QUESTIONS + 1):
+            for s in range(MOST_BELOW + 1):
+                cut.fewest[q][s] = NEVER
+        if nodes[i].feature < 0:
+            cut.n_leaves = 1
+            cut.fewest[0][0] = 0
+            continue
+        left = &cuts[nodes[i].left]
+        right = &cuts[nodes[i].right]
+        cut.n_leaves = left.n_leaves + right.n_leaves
+        fewest = NEVER
+        for q in range(most_questions):
+            for r in range(most_questions - q):
+                for s in range(MOST_BELOW + 1):
+                    for t in range(MOST_BELOW + 1 - s):
+                        units = left.fewest[q][s] + right.fewest[r][t]
+                        if units < cut.fewest[q + r + 1][s + t]:
+                            cut.fewest[q + r + 1][s + t] = <int16_t> units
+                        fewest = min(fewest, units)
+        cut.fewest[0][1] = <int16_t> (fewest + 1)
+
+
+cdef int64_t draft_tree(
+    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, uint8_t tree,
+    const Plan *plan, double *table, Draft *drafts, int64_t n,
+) noexcept nogil:
+    # Write the drafts of a tree, from the root down, after n others. Return how many there are then.
+    cdef int64_t at = n
+    if nodes[0].feature < 0:
+        set_value(table, 1, 0, nodes[0].value)
+        return n
+    drafts[n].top = drafts[n].first_leaf = 0
+    n += 1
+    while at < n:
+        memset(&drafts[at].made, 0, sizeof(unit))
+        drafts[at].made.tree = tree
+        n = draft_unit(nodes, planes, codes, cuts, plan.n_leaves, table, drafts, at, n)
+        at += 1
+    return n
+
+
+# A node of a unit, with the number of the unit's questions that are asked at this node or below it, and the
+# number of the subtrees below the unit that hang below this node.
+cdef struct Part:
+    int64_t node
+    int n_questions, n_below
+
+
+cdef Part first_part(const Cut *cuts, int64_t node) noexcept nogil:
+    # The part of the first node of a unit: all of the unit.
+    cdef int q, s
+    for q in range(1, MOST_QUESTIONS + 1):
+        for s in range(MOST_BELOW + 1):
+            if cuts[node].fewest[q][s] + 1 == cuts[node].fewest[0][1]:
+                return Part(node, q, s)
+    return Part(node, 0, 0)
+
+
+cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noexcept nogil:
+    # The part of the left child. The right child has the rest.
+    cdef int q, s, rest = part.n_questions - 1
+    for q in range(rest + 1):
+        for s in range(part.n_below + 1):
+            if (
+                cuts[left].fewest[q][s] + cuts[right].fewest[rest - q][part.n_below - s]
+                == cuts[part.node].fewest[part.n_questions][part.n_below]
+            ):
+                return Part(left, q, s)
+    return Part(left, 0, 0)
+
+
+cdef int64_t draft_unit(
+    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, int n_leaves,
+    double *table, Draft *drafts, int64_t at, int64_t n,
+) noexcept nogil:
+    # Write the questions and the table of a unit. Drafts of the subtrees below it go behind the n that exist.
+    cdef Draft *draft = &drafts[at]
+    cdef Part parts[MOST_QUESTIONS]
+    cdef Part children[2]                              # the right and the left one: the index is the answer
+    cdef int64_t child[MOST_QUESTIONS][2]
+    cdef int next_part[MOST_QUESTIONS][2]              # which of the parts the child is, or -1
+    cdef uint8_t found[MOST_QUESTIONS][2]              # the entry of the table if the child is no part
+    cdef int64_t below[MOST_BELOW]
+    cdef int n_parts = 1, n_below = 0, p = 0, side, answers
+    cdef int32_t leaf = draft.first_leaf
+    parts[0] = first_part(cuts, draft.top)
+    draft.made.shape = <uint8_t> SHAPE(parts[0].n_questions, parts[0].n_below)
+    while p < n_parts:
+        child[p][0] = nodes[parts[p].node].right
+        child[p][1] = nodes[parts[p].node].left
+        children[1] = left_part(cuts, parts[p], child[p][1], child[p][0])
+        children[0] = Part(
+            child[p][0], parts[p].n_questions - 1 - children[1].n_questions,
+            parts[p].n_below - children[1].n_below,
+        )
+        for side in range(2):
+            next_part[p][side] = -1
+            if children[side].n_questions > 0:
+                next_part[p][side] = n_parts
+                parts[n_parts] = children[side]
+                n_parts += 1
+            elif nodes[child[p][side]].feature >= 0:
+                found[p][side] = TO_LOW if n_below else TO_HIGH
+                below[n_below] = child[p][side]
+                n_below += 1
+        p += 1
+
+    draft.high = draft.low = -1
+    if n_below > 1:
+        draft.low = <int32_t> n
+        drafts[n].top, drafts[n].first_leaf = below[1], leaf
+        leaf += cuts[below[1]].n_leaves
+        n += 1
+    for p in range(n_parts):
+        draft.made.codes[p] = codes[parts[p].node]
+        set_plane(&draft.made, p, planes[parts[p].node])
+        for side in range(2):
+            if nodes[child[p][side]].feature < 0:
+                set_value(table, n_leaves, leaf, nodes[child[p][side]].value)
+                found[p][side] = <uint8_t> leaf
+                leaf += 1
+    if n_below > 0:
+        draft.high = <int32_t> n
+        drafts[n].top, drafts[n].first_leaf = below[0], leaf
+        n += 1
+
+    for answers in range(1 << n_parts):
+        p = 0
+        while next_part[p][answers >> p & 1] >= 0:
+            p = next_part[p][answers >> p & 1]
+        draft.made.table[answers] = found[p][answers >> p & 1]
+    return n
+
+
+cdef int64_t write_group(
+    Draft *drafts, int64_t n, unit *to, int32_t *begins, int32_t *order, int32_t *free_slots
+) noexcept nogil:
+    # Write units by height, then by shape, so that those of one shape are consecutive. Return the length that
+    # the bench must have.
+    cdef int64_t i, k, n_keys, n_free = 0, n_slots = 1
+    cdef int32_t place, count
+    cdef Draft *draft
+    cdef int32_t highest = 0
+    for i in range(n - 1, -1, -1):
+        draft = &drafts[i]
+        draft.height = 0
+        if draft.high >= 0:
+            draft.height = drafts[draft.high].height + 1
+        if draft.low >= 0:
+            draft.height = max(draft.height, drafts[draft.low].height + 1)
+        highest = max(highest, draft.height)
+    n_keys = (highest + 1) * MOST_SHAPES
+    for k in range(n_keys):
+        begins[k] = 0
+    for i in range(n):
+        begins[drafts[i].height * MOST_SHAPES + drafts[i].made.shape] += 1
+    place = 0
+    for k in range(n_keys):
+        count = begins[k]
+        begins[k] = place
+        place += count
+    for i in range(n):
+        k = drafts[i].height * MOST_SHAPES + drafts[i].made.shape
+        order[begins[k]] = <int32_t> i
+        begins[k] += 1
+    for i in range(n):
+        draft = &drafts[order[i]]
+        if n_free:
+            n_free -= 1
+            draft.slot = free_slots[n_free]
+        else:
+            draft.slot = <int32_t> n_slots
+            n_slots += 1
+        set_slots(
+            &draft.made, draft.slot, drafts[draft.high].slot if draft.high >= 0 else 0,
+            drafts[draft.low].slot if draft.low >= 0 else 0,
+        )
+        to[i] = draft.made
+        if draft.high >= 0:
+            free_slots[n_free] = drafts[draft.high].slot
+            n_free += 1
+        if draft.low >= 0:
+            free_slots[n_free] = drafts[draft.low].slot
+            n_free += 1
+    return n_slots
+
+
+def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
+    """A copy of the units in which each plane ``p`` is replaced by ``planes[p]``."""
+    cdef Py_ssize_t i
+    cdef int q
+    cdef uint64_t[:, ::1] found = np.array(units)
+    cdef unit *to
+    for i in range(units.shape[0]):
+        to = <unit *> &found[i, 0]
+        for q in range(MOST_QUESTIONS):
+            set_plane(to, q, planes[plane_of_question(to, q)])
+    return np.asarray(found)
+
+
+# --------------------------------------------------------------------------------------------------- encoding
+
+def make_coders(
+    const floating[::1] cuts,            # IN  the cuts of all planes, rounded down to this type
+    const int64_t[::1] offsets,          # IN  where those of a plane begin
+    uint64_t[:, ::1] coders,            # OUT
+):
+    """Prepare the search for values among the cuts of planes."""
+    cdef Py_ssize_t i
+    for i in range(coders.shape[0]):
+        make_coder(&cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS, &coders[i, 0])
+
+
+cdef struct Questions:
+    const Column *columns
+    Py_ssize_t n_columns
+    const Plane *planes
+    Py_ssize_t n_planes
+    const uint8_t *answers
+    const double *categories
+    const uint64_t *coders
+    Py_ssize_t coder_words
+
+
+cdef inline int category_of(const double *categories, int64_t n, double x) noexcept nogil:
+    # The index of the category x, or MOST_CATEGORIES if x is no category.
+    cdef int64_t low = 0, high = n, middle
+    while low < high:
+        middle = low + (high - low) // 2
+        if categories[middle] < x:
+            low = middle + 1
+        else:
+            high = middle
+    return <int> low if low < n and categories[low] == x else MOST_CATEGORIES
+
+
+cdef bint encode_column(
+    const Questions *asked, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
+) noexcept nogil:
+    # Write the planes of a column. Return whether a missing value goes left in one: two may differ by it.
+    cdef Py_ssize_t i
+    cdef int32_t p
+    cdef uint8_t missing = 0
+    cdef uint8_t *to
+    cdef const uint8_t *counts = NULL
+    cdef const uint8_t *answers
+    cdef const uint64_t *found_by
+    cdef uint16_t category[BLOCK_ROWS]
+    if column.first_category >= 0:
+        for i in range(n_rows):
+            category[i] = category_of(
+                asked.categories + column.first_category, column.n_categories, values[i]
+            )
+    for p in range(column.first_plane, column.first_plane + column.n_planes):
+        to = codes + asked.planes[p].place * BLOCK_ROWS
+        if asked.planes[p].answers >= 0:
+            answers = asked.answers + asked.planes[p].answers * (MOST_CATEGORIES + 1)
+            for i in range(n_rows):
+                to[i] = answers[category[i]]
+            continue
+        if asked.planes[p].cuts >= 0:
+            counts = to
+            found_by = asked.coders + asked.planes[p].cuts * asked.coder_words
+            encode(n_rows, values, found_by, to)
+        if asked.planes[p].missing_left:
+            for i in range(n_rows):
+                missing |= (asked.planes[p].cuts < 0) & (counts[i] == MISSING)  # others say nothing by it
+                to[i] = 0 if counts[i] == MISSING else counts[i]
+    return missing
+
+
+cdef void encode_dense_block(
+    const Questions *asked, const floating *first_row, Py_ssize_t row_stride, Py_ssize_t feature_stride,
+    Py_ssize_t n_rows, uint8_t *codes,
+) noexcept nogil:
+    cdef floating values[GROUP_COLUMNS * BLOCK_ROWS]
+    cdef Py_ssize_t g, i, j, n, first
+    cdef bint missing = False
+    cdef const char *row
+    for g in range((asked.n_columns + GROUP_COLUMNS - 1) // GROUP_COLUMNS):
+        first = g * GROUP_COLUMNS
+        n = min(<Py_ssize_t> GROUP_COLUMNS, asked.n_columns - first)
+        for i in range(n_rows):
+            row = <const char *> first_row + i * row_stride
+            for j in range(n):
+                values[j * BLOCK_ROWS + i] = (
+                    <const floating *> (row + asked.columns[first + j].feature * feature_stride)
+                )[0]
+        for j in range(n):
+            missing |= encode_column(asked, &asked.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
+    codes[asked.n_planes * BLOCK_ROWS] = missing
+
+
+cdef inline bint scatter(
+    const floating *values, const integer *columns, int64_t start, int64_t stop, int64_t n_values,
+    const int32_t *column_of_feature, int64_t n_features, double *to, bint clear,
+) noexcept nogil:
+    # Add a sparse row to its places in the columns of a block, or clear these places. Return whether an index
+    # of the row is out of bounds.
+    cdef int64_t i, feature
+    cdef int32_t column
+    cdef bint outside = False
+    if start < 0 or stop < start or stop > n_values:
+        return True
+    for i in range(start, stop):
+        feature = columns[i]
+        if feature < 0 or feature >= n_features:
+            outside = True
+            continue
+        column = column_of_feature[feature]
+        if column >= 0:
+            to[column * BLOCK_ROWS] = 0.0 if clear else to[column * BLOCK_ROWS] + values[i]
+    return outside
+
+
+cdef int encode_sparse_block(
+    const Questions *asked, const floating *values, const integer *columns, const integer *row_offsets,
+    Py_ssize_t n_rows, int64_t n_values, const int32_t *column_of_feature, int64_t n_features, double *dense,
+    uint8_t *codes,
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef bint missing = False
+    cdef int outside = 0
+    for i in range(n_rows):
+        outside |= scatter(
+            values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
+            dense + i, False,
+        )
+    for i in range(asked.n_columns):
+        missing |= encode_column(asked, &asked.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
+    codes[asked.n_planes * BLOCK_ROWS] = missing
+    for i in range(n_rows):
+        scatter(
+            values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
+            dense + i, True,
+        )
+    return outside
+
+
+# ---------------------------------------------------------------------------------------------------- scoring
+
+cdef struct Machine:
+    const unit *units[2]
+    const Group *groups
+    const Plan *plans
+    const double *tables
+    const walk_node *nodes
+    const category_sets *sets
+    const double *values
+    Py_ssize_t few_rows
+
+
+cdef void walk_rows(
+    const Machine *machine, const Plan *plan, const uint8_t *codes, Py_ssize_t n_rows, double *sums
+) noexcept nogil:
+    # Walk many rows down one tree.
+    cdef uint32_t at[WALKS]
+    cdef uint32_t row[WALKS]
+    cdef Py_ssize_t b, i, w
+    for b in range((n_rows + WALKS - 1) // WALKS):
+        i = b * WALKS
+        for w in range(WALKS):
+            at[w] = <uint32_t> plan.root
+            row[w] = <uint32_t> min(i + w, n_rows - 1)
+        walk(machine.nodes, machine.sets, plan.depth, codes, row, at)
+        for w in range(min(<Py_ssize_t> WALKS, n_rows - i)):
+            sums[i + w] += machine.values[at[w]]
+
+
+cdef void walk_trees(
+    const Machine *machine, int64_t first_tree, int64_t stop_tree, const uint8_t *codes, Py_ssize_t i,
+    double *sums,
+) noexcept nogil:
+    # Walk one row down many trees.
+    cdef uint32_t at[WALKS]
+    cdef uint32_t row[WALKS]
+    cdef int64_t b, t, w, n
+    cdef int64_t depth
+    for w in range(WALKS):
+        row[w] = <uint32_t> i
+    for b in range((stop_tree - first_tree + WALKS - 1) // WALKS):
+        t = first_tree + b * WALKS
+        n = min(<int64_t> WALKS, stop_tree - t)
+        depth = 0
+        for w in range(WALKS):
+            at[w] = <uint32_t> machine.plans[t + min(w, n - 1)].root
+            depth = max(depth, <int64_t> machine.plans[t + min(w, n - 1)].depth)
+        walk(machine.nodes, machine.sets, depth, codes, row, at)
+        for w in range(n):
+            sums[i] += machine.values[at[w]]
+
+
+cdef void score_group(
+    const Machine *machine, const Group *group, const unit *units, const uint8_t *codes,
+    Py_ssize_t n_rows, uint8_t *bench, double *sums,
+) noexcept nogil:
+    cdef const Plan *plan
+    cdef int64_t t
+    do_units(<int> n_rows, units + group.first_unit, group.n_units, codes, bench)
+    for t in range(group.first_tree, group.first_tree + group.n_trees):
+        plan = &machine.plans[t]
+        if plan.result < 0:
+            walk_rows(machine, plan, codes, n_rows, sums)
+        else:
+            add_values(
+                <int> n_rows, plan.n_leaves, bench + plan.result * BLOCK_ROWS,
+                machine.tables + plan.table, sums,
+            )
+
+
+# Consecutive groups whose units are in the same array.
+cdef struct Run:
+    const Group *groups
+    Py_ssize_t n_groups
+    const unit *units[2]
+
+
+cdef int plan_runs(
+    const Machine *machine, Py_ssize_t n_groups, int64_t first_tree, int64_t stop_tree,
+    Group *cut, unit *cut_units, Py_ssize_t most_units, Run *runs,
+) noexcept nogil:
+    # Find the groups of some trees. Of the first and the last group only some units may be needed.
+    cdef Py_ssize_t g = group_of(machine, n_groups, first_tree), begin = g
+    cdef Py_ssize_t last = group_of(machine, n_groups, stop_tree - 1)
+    cdef int n_runs = 0, n_cut = 0
+    cdef const Group *group
+    while g <= last:
+        group = &machine.groups[g]
+        if group.first_tree < first_tree or group.first_tree + group.n_trees > stop_tree:
+            if g > begin:
+                runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.units[0], machine.units[1]])
+                n_runs += 1
+            cut_group(machine.units[0], group, first_tree, stop_tree, &cut[n_cut], cut_units)
+            cut_group(machine.units[1], group, first_tree, stop_tree, &cut[n_cut], cut_units + most_units)
+            runs[n_runs] = Run(&cut[n_cut], 1, [cut_units, cut_units + most_units])
+            cut_units += 2 * most_units
+            n_runs += 1
+            n_cut += 1
+            begin = g + 1
+        g += 1
+    if g > begin:
+        runs[n_runs] = Run(machine.groups + begin, g - begin, [machine.units[0], machine.units[1]])
+        n_runs += 1
+    return n_runs
+
+
+cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tree) noexcept nogil:
+    cdef Py_ssize_t low = 0, high = n_groups, middle
+    while high - low > 1:
+        middle = low + (high - low) // 2
+        if machine.groups[middle].first_tree <= tree:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+cdef void cut_group(
+    const unit *units, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, unit *kept,
+) noexcept nogil:
+    cdef int64_t i, tree
+    cut[0] = Group(0, 0, max(first_tree, group.first_tree), 0)
+    cut.n_trees = min(stop_tree, group.first_tree + group.n_trees) - cut.first_tree
+    for i in range(group.first_unit, group.first_unit + group.n_units):
+        tree = group.first_tree + units[i].tree
+        if cut.first_tree <= tree < cut.first_tree + cut.n_trees:
+            kept[cut.n_units] = units[i]
+            cut.n_units += 1
+
+
+cdef void score_blocks(
+    const Machine *machine, const Run *runs, int n_runs, const uint8_t *codes, Py_ssize_t n_planes,
+    const int64_t *rows, Py_ssize_t first, Py_ssize_t stop, double *sums, uint8_t *scratch,
+    Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
+) noexcept nogil:
+    # Score the rows first:stop, or rows[first:stop], with as many groups at a time as stay in the cache.
+    cdef uint8_t *bench = scratch
+    cdef double *own_sums = <double *> (scratch + bench_bytes)
+    cdef const uint8_t *own_codes = codes + first * n_planes
+    cdef const uint8_t *block_codes
+    cdef uint8_t missing
+    cdef Py_ssize_t i, block, start, n, g, end, k, n_rows = stop - first
+    cdef int64_t n_units
+    cdef int r
+    if rows != NULL:
+        take_rows(codes, n_planes, rows + first, n_rows, scratch + bench_bytes + sums_bytes)
+        own_codes = scratch + bench_bytes + sums_bytes
+        for i in range(n_rows):
+            own_sums[i] = sums[rows[first + i]]
+    else:
+        memcpy(own_sums, sums + first, n_rows * sizeof(double))
+    for r in range(n_runs):
+        g = 0
+        while g < runs[r].n_groups:
+            end = g
+            n_units = 0
+            while end < runs[r].n_groups and (end == g or n_units < UNITS_PASSED):
+                n_units += max(runs[r].groups[end].n_units, <int64_t> 1)
+                end += 1
+            for block in range(blocks_of(n_rows)):
+                start = block * BLOCK_ROWS
+                n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
+                block_codes = own_codes + start * n_planes
+                missing = block_codes[(n_planes - 1) * BLOCK_ROWS] != 0
+                if n <= machine.few_rows:
+                    for i in range(n):
+                        walk_trees(
+                            machine, runs[r].groups[g].first_tree,
+                            runs[r].groups[end - 1].first_tree + runs[r].groups[end - 1].n_trees,
+                            block_codes, i, own_sums + start,
+                        )
+                else:
+                    for k in range(g, end):
+                        score_group(
+                            machine, &runs[r].groups[k], runs[r].units[missing], block_codes, n, bench,
+                            own_sums + start,
+                        )
+            g = end
+    if rows != NULL:
+        for i in range(n_rows):
+            sums[rows[first + i]] = own_sums[i]
+    else:
+        memcpy(sums + first, own_sums, n_rows * sizeof(double))
+
+
+cdef void take_rows(
+    const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t n_rows, uint8_t *to
+) noexcept nogil:
+    cdef Py_ssize_t block, i, p, n
+    cdef const uint8_t *block_of_row
+    cdef const uint8_t *sources[BLOCK_ROWS]
+    cdef uint8_t missing
+    for block in range(blocks_of(n_rows)):
+        n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - block * BLOCK_ROWS)
+        missing = 0
+        for i in range(n):
+            block_of_row = codes + rows[i] // BLOCK_ROWS * n_planes * BLOCK_ROWS
+            sources[i] = block_of_row + rows[i] % BLOCK_ROWS
+            missing |= block_of_row[(n_planes - 1) * BLOCK_ROWS]
+        for p in range(n_planes - 1):
+            for i in range(n):
+                to[p * BLOCK_ROWS + i] = sources[i][p * BLOCK_ROWS]
+        to[(n_planes - 1) * BLOCK_ROWS] = missing
+        to += n_planes * BLOCK_ROWS
+        rows += n
+
+
+cdef class Program:
+    """An ensemble in the form that the kernels score. Nothing is checked here: the caller has checked it."""
+
+    cdef const Column[::1] columns
+    cdef const Plane[::1] planes
+    cdef const uint8_t[:, ::1] answers
+    cdef const double[::1] categories
+    cdef const int32_t[::1] column_of_feature
+    cdef const uint64_t[:, :, ::1] units
+    cdef const Group[::1] groups
+    cdef const Plan[::1] plans
+    cdef const double[::1] tables
+    cdef const uint64_t[::1] nodes
+    cdef const uint32_t[::1] set_planes
+    cdef const uint32_t[:, ::1] bitsets
+    cdef const double[::1] values
+    cdef Py_ssize_t most_units, bench_size, few_rows
+
+    def __init__(
+        self, columns, planes, answers, categories, column_of_feature, units, groups, plans, tables, nodes,
+        set_planes, bitsets, values, most_units, bench_size, few_rows,
+    ):
+        self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
+        self.column_of_feature = column_of_feature
+        self.units, self.groups, self.plans, self.tables = units, groups, plans, tables
+        self.nodes, self.set_planes, self.bitsets, self.values = nodes, set_planes, bitsets, values
+        self.most_units, self.bench_size, self.few_rows = most_units, bench_size, few_rows
+
+    cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
+        return Questions(
+            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0],
+            &self.answers[0, 0], &self.categories[0], &coders[0, 0], coders.shape[1],
+        )
+
+    def encode_dense(
+        self,
+        const floating[:, :] X,              # IN  any strides
+        const uint64_t[:, ::1] coders,      # IN  for the type of X
+        uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; not set past the last row
+        int n_threads,
+    ):
+        """Encode the values of the features that the trees use."""
+        cdef Questions asked = self.questions(coders)
+        cdef Py_ssize_t block, start, n_rows = X.shape[0]
+        for block in prange(
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1,
+        ):
+            start = block * BLOCK_ROWS
+            encode_dense_block(
+                &asked, &X[start, 0], X.strides[0], X.strides[1],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), &codes[block, 0, 0],
+            )
+
+    def encode_sparse(
+        self,
+        const floating[::1] data,            # IN
+        const integer[::1] indices,          # IN
+        const integer[::1] row_offsets,      # IN  n_rows + 1
+        const uint64_t[:, ::1] coders,      # IN  for float64
+        double[:, :, ::1] dense,             # scratch, zeros: n_threads x n_columns x BLOCK_ROWS
+        uint8_t[:, :, ::1] codes,            # OUT as in encode_dense
+        int n_threads,
+    ):
+        """Encode rows of a CSR matrix; an absent value is 0. Return whether an index is out of bounds."""
+        cdef Questions asked = self.questions(coders)
+        cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
+        cdef int64_t n_values = min(data.shape[0], indices.shape[0])
+        cdef int n_outside = 0
+        for block in prange(
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1,
+        ):
+            start = block * BLOCK_ROWS
+            n_outside += encode_sparse_block(
+                &asked, &data[0], &indices[0], &row_offsets[start],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values,
+                &self.column_of_feature[0], self.column_of_feature.shape[0], &dense[threadid(), 0, 0],
+                &codes[block, 0, 0],
+            )
+        return n_outside > 0
+
+    def add(
+        self,
+        const uint8_t[:, :, ::1] codes,      # IN
+        double[::1] sums,                    # IN and OUT
+        int64_t first_tree,
+        int64_t stop_tree,
+        const int64_t[::1] rows,             # IN, or None: all rows
+        int n_threads,
+    ):
+        """Add to sums[row] the values of the leaves that the row reaches, tree after tree."""
+        cdef category_sets sets
+        cdef Machine machine = Machine(
+            [<const unit *> &self.units[0, 0, 0], <const unit *> &self.units[1, 0, 0]], &self.groups[0],
+            &self.plans[0], &self.tables[0], <const walk_node *> &self.nodes[0], NULL, &self.values[0],
+            self.few_rows,
+        )
+        cdef Run runs[3]
+        cdef uint64_t[:, ::1] cut_units = np.empty((4 * self.most_units, WORDS_OF_UNIT), np.uint64)
+        cdef Group cut[2]
+        cdef Py_ssize_t n_rows = sums.shape[0] if rows is None else rows.shape[0]
+        cdef Py_ssize_t n_planes = codes.shape[1]
+        cdef Py_ssize_t n_blocks = blocks_of(n_rows)
+        cdef Py_ssize_t together = max(1, min(<Py_ssize_t> BLOCKS_TOGETHER, n_blocks // n_threads))
+        cdef Py_ssize_t n_tasks = (n_blocks + together - 1) // together
+        cdef Py_ssize_t bench_bytes = self.bench_size * BLOCK_ROWS
+        cdef Py_ssize_t sums_bytes = together * BLOCK_ROWS * sizeof(double)
+        cdef Py_ssize_t codes_bytes = 0 if rows is None else together * n_planes * BLOCK_ROWS
+        cdef Py_ssize_t per_thread = bench_bytes + sums_bytes + codes_bytes, task, i
+        cdef uint8_t[::1] scratch = aligned(n_threads * per_thread)
+        cdef const int64_t *taken = NULL
+        cdef int n_runs
+        sets.plane, sets.bits = &self.set_planes[0], &self.bitsets[0, 0]
+        if self.set_planes.shape[0]:
+            machine.sets = &sets
+        if first_tree >= stop_tree or n_rows == 0:
+            return
+        if rows is not None:
+            taken = &rows[0]
+        n_runs = plan_runs(
+            &machine, self.groups.shape[0], first_tree, stop_tree, cut, <unit *> &cut_units[0, 0],
+            self.most_units, runs,
+        )
+        for i in range(n_threads):
+            memset(&scratch[i * per_thread], 0, BLOCK_ROWS)
+        for task in prange(
+            n_tasks, nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
+        ):
+            score_blocks(
+                &machine, runs, n_runs, &codes[0, 0, 0], n_planes, taken,
+                task * together * BLOCK_ROWS, min(n_rows, (task + 1) * together * BLOCK_ROWS), &sums[0],
+                &scratch[threadid() * per_thread], bench_bytes, sums_bytes,
+            )

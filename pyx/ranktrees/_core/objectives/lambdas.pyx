@@ -1,0 +1,781 @@
+"""Pairs within each query: the gradients of the objectives that compare rows two by two.
+
+    rows of a query   sorted by falling score, ties by position; or by score plus noise, in several orders
+    pair (i, j)       i is ranked above j and is one of the ``truncation`` best; their grades differ
+    rho               1 / (1 + e^(sigma (s_better - s_worse))): the probability that the model has them wrong
+    lambda            sigma * weight * rho; pushes the better row up and the worse row down
+    weight            1 (RankNet), or the delta: the change of the measure if the two swap (LambdaMART)
+
+The delta is the difference of the two grades times the difference of the worths of the two ranks. For NDCG,
+P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC its worth depends on the rows
+above it (`fill_worth`). A query is never shared between threads, and its pairs are added in one fixed order
+(see pairs.h). If all rows of a query have the same score, the query has no order yet, and every order counts
+as equally likely. The expectation over the orders is exact if the worths of the ranks are the same in all of
+them. Otherwise it is estimated by the mean of a few orders drawn at random.
+"""
+import numpy as np
+
+from ranktrees._core.support.threads import AHEAD, room_for_each
+
+from cython.parallel cimport parallel, prange, threadid
+from libc.math cimport INFINITY, fabs, frexp, ldexp
+from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
+from libc.string cimport memset
+
+from ranktrees._core.objectives.dealing cimport Deal
+from ranktrees._core.support.records cimport LN_2, portable_exp, portable_log2, portable_softplus
+
+cdef extern from "objectives/pairs.h" nogil:
+    enum: BLOCK, EMPTY_GRADE, RUN
+    cpdef enum: LANES
+    enum: PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE
+    ctypedef struct Weighing:
+        const float* worth
+        const float* risen
+        const float* shares
+        const float* apart
+        const float* deltas
+        float least_gap
+        int shuffled
+    void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
+    void perturb(
+        int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
+    ) noexcept
+    uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
+    double add_pairs(
+        int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
+        const double* scores, const float* grades, float* distances, float* exponentials, float* gradients,
+        float* hessians,
+    ) noexcept
+    float weight_of_pair(
+        int kind, float difference, float swap, float turned, float apart, float share, float given
+    ) noexcept
+
+cpdef enum Pairs:  # the weight of a pair (and, for SQUARED_HINGE, another cost)
+    RANKNET = PLAIN            # 1
+    SWAPS = SWAPPED            # the difference of the grades, times that of fixed worths of the ranks
+    SWAPS_AND_GAPS = MIXED     # the same, with a term added that depends on how far apart the ranks are
+    ERR = 16                   # the difference of the grades, times that of worths as in `fill_worth`
+    AP
+    RR
+    PAUC
+    SQUARED_HINGE = HINGE      # 1
+
+cpdef enum Norm:  # the factor of a query's gradients and hessians; S is the sum of |lambda| over its rows
+    NONE  # 1
+    LOG   # log2(1 + S) / S
+    UNIT  # 1 / S
+
+cdef enum:
+    N_COLUMNS = 7  # of a Room, in double precision ...
+    N_SINGLE = 8   # ... and in single precision
+    UNDECIDED_ORDERS = 16
+
+
+cdef struct Ranked:
+    double score
+    int64_t position
+
+
+cdef inline void sort_run(const double* scores, int64_t start, int64_t n, Ranked* out) noexcept nogil:
+    """Sort scores[start:start + n] by counting, then by insertion those that counting did not tell apart."""
+    cdef int16_t ranks[RUN]
+    cdef int16_t places[RUN]  # the next free place for each rank
+    cdef int64_t i, k
+    cdef double score
+    cdef Ranked row
+    count_above(n, scores + start, ranks)
+    for k in range(n):
+        places[k] = k
+    for i in range(n):
+        score = scores[start + i]
+        k = places[ranks[i]]
+        places[ranks[i]] += 1
+        out[k].score = score if score == score else -INFINITY  # NaN has no place in an order
+        out[k].position = start + i
+    for i in range(1, n):
+        if out[i - 1].score < out[i].score:
+            row = out[i]
+            k = i
+            while k > 0 and out[k - 1].score < row.score:
+                out[k] = out[k - 1]
+                k -= 1
+            out[k] = row
+
+
+cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t n) noexcept nogil:
+    """Merge rows[:middle] and rows[middle:n], whose lengths differ by one at most, from both ends at once.
+
+    There are as many steps as the shorter part has rows, so neither end can run out of rows, and no step
+    needs a branch.
+    """
+    cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, _step
+    for _step in range(min(middle, n - middle)):
+        first = rows[i].score >= rows[j].score
+        out[k] = rows[j ^ ((i ^ j) & -first)]  # i if first else j
+        i += first
+        j += 1 - first
+        k += 1
+        first = rows[i_end].score >= rows[j_end].score
+        out[k_end] = rows[i_end ^ ((i_end ^ j_end) & -first)]  # j_end if first else i_end
+        j_end -= first
+        i_end -= 1 - first
+        k_end -= 1
+    if k == k_end:
+        out[k] = rows[i if i == i_end else j]
+
+
+cdef Ranked* sort(const double* scores, int64_t n, Ranked* rows, Ranked* spare) noexcept nogil:
+    """Sort by falling score; equal scores keep their order. The result is in ``rows`` or in ``spare``."""
+    cdef int64_t n_runs = 1, r, start, middle, stop
+    while n_runs * RUN < n:
+        n_runs *= 2
+    for r in range(n_runs):
+        start = n * r // n_runs
+        sort_run(scores, start, n * (r + 1) // n_runs - start, rows + start)
+    while n_runs > 1:
+        for r in range(0, n_runs, 2):
+            start = n * r // n_runs
+            middle = n * (r + 1) // n_runs
+            stop = n * (r + 2) // n_runs
+            merge(rows + start, spare + start, middle - start, stop - start)
+        rows, spare = spare, rows
+        n_runs //= 2
+    return rows
+
+
+cpdef int64_t whole_chunks(int64_t n) noexcept nogil:
+    """The number of rows with the empty rows that complete the last chunk (see pairs.h)."""
+    return (n + LANES - 1) // LANES * LANES
+
+
+# What a thread works with on one query: columns, each with a place for every row of the longest query.
+cdef struct Room:
+    double* scores        # by rank, like most columns
+    double* grades
+    double* keys          # by row: the scores with noise
+    double* worth
+    double* risen
+    double* shares
+    double* row_grades    # by row: the grades of the labels
+    float* single_grades
+    float* distances
+    float* exponentials
+    float* gradients
+    float* hessians
+    float* single_worth
+    float* single_risen
+    float* single_shares
+    Ranked* rows
+    Ranked* spare
+
+
+cdef class Scratch:
+    """Memory for each thread to work in, on queries of at most ``longest`` rows."""
+
+    cdef double[:, ::1] numbers, records
+    cdef float[:, ::1] singles
+    cdef int64_t width, longest
+
+    def __init__(self, int64_t longest, int n_threads):
+        self.width, self.longest = whole_chunks(longest), longest
+        self.numbers = room_for_each(n_threads, N_COLUMNS * self.width, np.float64, AHEAD)
+        self.singles = room_for_each(n_threads, N_SINGLE * self.width, np.float32, AHEAD)
+        self.records = room_for_each(n_threads, 4 * longest, np.float64, AHEAD)  # 2 x 2 numbers a row
+
+    cdef Room of_thread(self, int thread) noexcept nogil:
+        cdef Room room
+        cdef int64_t width = self.width
+        cdef double* numbers = &self.numbers[thread, 0]
+        cdef float* singles = &self.singles[thread, 0]
+        room.scores, room.grades, room.keys = numbers, numbers + width, numbers + 2 * width
+        room.worth, room.risen, room.shares = numbers + 3 * width, numbers + 4 * width, numbers + 5 * width
+        room.row_grades = numbers + 6 * width
+        room.single_grades, room.distances, room.exponentials = singles, singles + width, singles + 2 * width
+        room.gradients, room.hessians = singles + 3 * width, singles + 4 * width
+        room.single_worth, room.single_risen = singles + 5 * width, singles + 6 * width
+        room.single_shares = singles + 7 * width
+        room.rows = <Ranked*>&self.records[thread, 0]
+        room.spare = room.rows + self.longest
+        return room
+
+
+cdef inline Ranked* sort_query(const double* scores, int64_t n, const Room* room) noexcept nogil:
+    """Rank the rows of one query."""
+    return sort(scores, n, room.rows, room.spare)
+
+
+cdef inline bint all_equal(const double* values, int64_t n) noexcept nogil:
+    cdef int64_t i
+    for i in range(1, n):
+        if values[i] != values[0]:
+            return False
+    return True
+
+
+cdef inline double unit_of(const double* numbers, int64_t n) noexcept nogil:
+    cdef double largest = 0.0
+    cdef int64_t i
+    cdef int exponent
+    for i in range(n):
+        largest = max(largest, numbers[i])
+    frexp(largest, &exponent)
+    return ldexp(1.0, max(-1000, min(exponent, 1000)))
+
+
+def unit(const double[::1] numbers):
+    """A power of two: divided by it, none of these numbers >= 0 is above 1, and none loses a bit."""
+    return unit_of(&numbers[0], numbers.shape[0]) if numbers.shape[0] else 1.0
+
+
+cdef inline void to_single(const double* numbers, int64_t n, double factor, float* out) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        out[i] = <float> (factor * numbers[i])
+
+
+cdef inline void look_up(const double* line, const uint8_t* labels, int64_t n, double* out) noexcept nogil:
+    cdef int64_t i
+    for i in range(n):
+        out[i] = line[labels[i]]
+
+
+def ideals(
+    const double[::1] gains,       # IN
+    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] discounts,   # IN   one for each rank up to the cutoff
+    Scratch scratch,
+    double[::1] out,               # OUT  one per query
+    int n_threads,
+):
+    """Compute the DCG of the best ranking of each query."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, i, n
+    cdef Ranked* rows
+    cdef Room room
+    cdef double sum
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
+    ):
+        n = offsets[q + 1] - offsets[q]
+        room = scratch.of_thread(threadid())
+        rows = sort_query(&gains[offsets[q]], n, &room)
+        sum = 0.0
+        for i in range(min(n, discounts.shape[0])):
+            sum = sum + rows[i].score * discounts[i]
+        out[q] = sum
+
+
+cdef struct Task:
+    int pairs
+    int64_t low, at      # PAUC only
+    int64_t truncation
+    double sigma         # for SQUARED_HINGE, the margin
+    double least_gap     # 0 if weights are not divided by gaps
+    int norm
+    double unit          # multiplies the weight of each pair
+    int64_t n_orders
+    double noise         # the scale of the noise that is added to the scores for each order
+    uint64_t key
+    int64_t n_rows       # of all queries: order k draws the numbers from k * n_rows on
+
+
+cdef inline double normed(int norm, double size) noexcept nogil:
+    if norm == NONE or not size > 0:
+        return 1.0
+    if norm == LOG and size < 1e-8:  # 1 + size would round the digits of size away
+        return (1.0 - 0.5 * size) / LN_2
+    return (portable_log2(1.0 + size) if norm == LOG else 1.0) / size
+
+
+cdef inline int64_t next_hit(const double* grades, int64_t rank, int64_t n) noexcept nogil:
+    while rank < n and not grades[rank] > 0:
+        rank += 1
+    return rank
+
+
+cdef void fill_worth(
+    const Task* task, int64_t n, const double* grades, const float* discounts,
+    double* worth,    # OUT  one per rank: for a better row that falls from it
+    double* risen,    # OUT  one per rank: for a better row that rises to it
+    double* shares,   # OUT  ERR only, one per rank up to the truncation: a factor for pairs with i there
+) noexcept nogil:
+    """Compute the worths of the ranks in this ranking, so that the delta of rows i and j > i is a product.
+
+    ERR: with ``reach[r]`` the probability that no row above rank r stops the user, and ``w`` the discounts,
+
+        delta = (p_i - p_j) / (1 - p_i) * sum over r in i ... j - 1 of reach[r + 1] * (w[r] - w[r + 1])
+
+    AP: let ``found[r]`` be the number of relevant rows above rank r and ``total[r]`` the sum of their
+    discounts. A relevant row that rises from j to i gains ``(found[i] + 1) w[i] - total[i]``, less the same
+    at j. One that falls from i to j loses ``found[i] w[i] - total[i]``, less the same at j. RR: only the
+    first two relevant rows matter. PAUC: as AP, in numbers of irrelevant rows.
+    """
+    cdef int64_t r, first, second, hit, misses = 0, high = 0
+    cdef double found = 0.0, total = 0.0, ahead = 0.0, below = 0.0
+    for r in range(n, whole_chunks(n)):
+        worth[r] = risen[r] = 0.0
+    if task.pairs == ERR:
+        for r in range(min(task.truncation, n)):
+            shares[r] = 1.0 / (1.0 - grades[r])
+        total = 1.0
+        for r in range(n):
+            total *= 1.0 - grades[r]
+            risen[r] = total  # for ERR, the probability that the user passes rank r
+        total = 0.0
+        for r in range(n - 1, 0, -1):
+            worth[r] = total
+            total += risen[r - 1] * (discounts[r - 1] - discounts[r])
+        worth[0] = total
+    elif task.pairs == AP:
+        for r in range(n):  # without a branch, which would often be mispredicted
+            worth[r] = found * discounts[r] - total
+            risen[r] = (found + 1.0) * discounts[r] - total
+            hit = grades[r] > 0
+            found += hit
+            total += hit * discounts[r]
+    elif task.pairs == RR:
+        first = next_hit(grades, 0, n)
+        second = next_hit(grades, first + 1, n)
+        for r in range(n):
+            risen[r] = discounts[min(r, first)]
+            worth[r] = discounts[first] if r <= first else discounts[min(r, second)]
+    elif task.pairs == PAUC:
+        for r in range(n):
+            high += grades[r] == 0
+        high = min(high, task.at) if task.at > 0 else high
+        for r in range(n):
+            worth[r] = -(max(task.low, min(misses + 1, high)) + ahead)
+            risen[r] = -(max(task.low, min(misses, high)) + below)
+            hit = grades[r] > 0
+            ahead += hit & (task.low <= misses) & (misses < high)
+            below += hit & (task.low < misses) & (misses <= high)
+            misses += 1 - hit
+
+
+cdef inline int64_t ranks_that_count(
+    int kind, int64_t n, const float* worth, const float* risen
+) noexcept nogil:
+    """The number of upper rows whose pairs can have a weight: behind these, all ranks have the same worth.
+
+    It is rounded up to whole blocks of rows (see pairs.h), so that leaving out the rest does not change how
+    the pairs are added.
+    """
+    cdef int64_t r = n
+    if kind != SWAPPED and kind != SHARED and kind != TURNED:
+        return n
+    while r > 0 and worth[r - 1] == worth[n - 1] and (kind != TURNED or risen[r - 1] == risen[n - 1]):
+        r -= 1
+    return (r + BLOCK - 1) // BLOCK * BLOCK
+
+
+cdef struct Clicks:  # one number for each row, in the order of the input
+    const double* clicked        # the factor of a pair in which this is the better row
+    const double* unclicked      # the factor of a pair in which this is the worse row
+    double* clicked_costs        # OUT  the cost of the pairs with this as the better row, its factor left out
+    double* unclicked_costs      # OUT  the cost of those with this as the worse row, likewise
+
+
+cdef double add_click_pairs(
+    int kind, bint spread, int64_t n, int64_t top, double sigma, const Weighing* by, const Ranked* rows,
+    const Clicks* clicks, int64_t start, const double* scores, const float* grades, float* gradients,
+    float* hessians,
+) noexcept nogil:
+    """As add_pairs for a measure, with each pair times the factors of its two rows; also add up the costs.
+
+    Few rows are clicked, so most pairs of rows have equal grades and are skipped.
+    """
+    cdef int64_t i, j, better, worse, clicked, unclicked
+    cdef double size = 0.0, difference, weight, gap, x, small, wrong, curvature, cost
+    for i in range(top):
+        for j in range(i + 1, n):
+            difference = grades[i] - grades[j]
+            if difference == 0:
+                continue
+            weight = weight_of_pair(
+                kind, difference, by.worth[i] - by.worth[j],
+                by.risen[i] - by.risen[j] if kind == TURNED else 0.0,
+                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0, 0.0,
+            )
+            gap = scores[i] - scores[j]
+            weight = fabs(weight) / (by.least_gap + fabs(gap) if spread else 1.0)
+            better = i if difference > 0 else j
+            worse = j if difference > 0 else i
+            x = sigma * (gap if difference > 0 else -gap)
+            small = portable_exp(-fabs(x))
+            wrong = (small if x > 0 else 1.0) / (1.0 + small)
+            cost = weight * portable_softplus(-x, small)
+            clicked = start + rows[better].position
+            unclicked = start + rows[worse].position
+            clicks.clicked_costs[clicked] += cost * clicks.unclicked[unclicked]
+            clicks.unclicked_costs[unclicked] += cost * clicks.clicked[clicked]
+            size += weight * wrong  # without the factors, which the norm of a short session would take back
+            weight = weight * clicks.clicked[clicked] * clicks.unclicked[unclicked]
+            curvature = weight * (small / ((1.0 + small) * (1.0 + small)))
+            gradients[better] -= weight * wrong
+            gradients[worse] += weight * wrong
+            hessians[better] += curvature
+            hessians[worse] += curvature
+    return size
+
+
+cdef void query_gradients(
+    const Task* task,
+    int64_t n,
+    int64_t start,
+    int64_t first_row,     # the number of the query's first row among all rows
+    const double* query_grades,
+    double grade_unit,
+    const double* query_weights,
+    const double* query_scores,
+    const float* discounts,
+    const float* apart,
+    bint undecided,
+    const Room* room,
+    const Clicks* clicks,       # or NULL
+    double* out_gradients,
+    double* out_hessians,
+) noexcept nogil:
+    """Sum over the pairs of one query. If orders are drawn, take the mean of the sums over these orders."""
+    cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
+    cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
+    cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
+    cdef double scale = 1.0 if kind == HINGE else task.sigma, unit = task.unit * grade_unit
+    cdef const double* of_rows = NULL
+    cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1, top
+    cdef Weighing by
+    cdef Ranked* rows
+    if undecided:
+        n_orders = max(n_orders, UNDECIDED_ORDERS)
+    by.worth = discounts
+    if by_rows:
+        by.worth = room.single_worth
+    by.risen = room.single_risen
+    by.shares = room.single_shares
+    by.apart = apart
+    by.deltas = NULL
+    by.least_gap = <float>task.least_gap
+    by.shuffled = drawn
+    for k in range(n_orders):
+        if drawn:
+            first = k * task.n_rows + first_row
+            perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, room.keys)
+            rows = sort_query(room.keys, n, room)
+        else:
+            rows = sort_query(query_scores, n, room)
+        for i in range(n):
+            position = rows[i].position
+            room.scores[i] = query_scores[position]
+            room.grades[i] = query_grades[position]
+        to_single(room.grades, n, 1.0 / grade_unit, room.single_grades)
+        for i in range(n, end):
+            room.scores[i] = room.scores[n - 1]
+            room.single_grades[i] = EMPTY_GRADE
+        if by_rows:
+            fill_worth(task, n, room.grades, discounts, room.worth, room.risen, room.shares)
+            to_single(room.worth, end, 1.0, room.single_worth)
+            to_single(room.risen, end, 1.0, room.single_risen)
+            if kind == SHARED:
+                to_single(room.shares, min(task.truncation, n), 1.0, room.single_shares)
+        top = min(task.truncation, n - 1, ranks_that_count(kind, n, by.worth, by.risen))
+        memset(room.gradients, 0, end * sizeof(float))
+        memset(room.hessians, 0, end * sizeof(float))
+        if clicks != NULL:
+            size += add_click_pairs(
+                kind, task.least_gap > 0 and not undecided, n, top, task.sigma, &by, rows, clicks, start,
+                room.scores, room.single_grades, room.gradients, room.hessians,
+            )
+        else:
+            size += add_pairs(
+                kind, task.least_gap > 0 and not undecided, task.norm != NONE, n, top, task.sigma, &by,
+                room.scores, room.single_grades, room.distances, room.exponentials, room.gradients,
+                room.hessians,
+            )
+        if k == n_orders - 1:
+            norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
+            slope = scale
+            of_rows = query_weights
+        for i in range(n):
+            position = rows[i].position
+            weight = norm if of_rows == NULL else norm * of_rows[position]
+            gradient = room.gradients[i]
+            hessian = room.hessians[i]
+            if k > 0:  # add the sums of the orders before
+                gradient += out_gradients[position]
+                hessian += out_hessians[position]
+            out_gradients[position] = weight * (slope * gradient)
+            out_hessians[position] = weight * (slope * slope * hessian)
+    if clicks != NULL:
+        for i in range(n):
+            weight = (1.0 if query_weights == NULL else query_weights[i]) * unit / n_orders
+            clicks.clicked_costs[start + i] *= weight
+            clicks.unclicked_costs[start + i] *= weight
+
+
+cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t top) noexcept nogil:
+    """The mean of |worth_i - worth_j| (1 without worths) + apart over pairs of ranks; 0 where i >= top."""
+    cdef double below = 0.0, gaps = 0.0, swaps = 0.0
+    cdef int64_t rank, other
+    cdef bint falls = True
+    for rank in range(1, n if worth != NULL else 0):
+        falls &= worth[rank] <= worth[rank - 1]
+    for rank in range(n - 1, -1, -1):
+        if rank < top and worth == NULL:
+            swaps += n - 1 - rank
+        elif rank < top and falls:  # no need to go through all pairs of ranks
+            swaps += (n - 1 - rank) * worth[rank] - below + gaps
+        elif rank < top:
+            swaps += gaps
+            for other in range(rank + 1, n):
+                swaps += fabs(<double> worth[rank] - worth[other])
+        if worth != NULL:
+            below += worth[rank]
+        if apart != NULL:
+            gaps += apart[n - rank]
+    return 2.0 * swaps / (<double>n * (n - 1))
+
+
+cdef void undecided_gradients(
+    const Task* task,
+    int64_t n,
+    const double* query_weights,
+    const float* worth,
+    const float* apart,
+    const Ranked* rows,     # sorted by falling grade
+    double* out_gradients,
+    double* out_hessians,
+) noexcept nogil:
+    """The expected sums over the pairs of a query whose scores are all equal, over all orders of its rows.
+
+    As rho is 1/2 for every pair, the sums of a row follow from the number of rows with higher and with lower
+    grades, and from the sums of these grades.
+    """
+    cdef double share = task.unit * mean_swap(n, worth, apart, min(task.truncation, n - 1))
+    cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
+    cdef double curvature = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
+    cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
+    cdef int64_t first = 0, last, i, position
+    for i in range(n):
+        total += rows[i].score
+    while first < n:
+        grade = rows[first].score
+        last = first
+        while last < n and rows[last].score == grade:
+            last += 1
+        if worth == NULL:
+            pull = (n - last) - first
+            spread = (n - last) + first
+        else:
+            pull = n * grade - total
+            spread = (above - first * grade) + ((n - last) * grade - (total - above - (last - first) * grade))
+        above += (last - first) * grade
+        size += (last - first) * slope * share * spread
+        for i in range(first, last):
+            out_gradients[rows[i].position] = -slope * share * pull
+            out_hessians[rows[i].position] = curvature * share * spread
+        first = last
+    norm = normed(task.norm, size)
+    for position in range(n):
+        weight = norm if query_weights == NULL else norm * query_weights[position]
+        out_gradients[position] *= weight
+        out_hessians[position] *= weight
+
+
+def gradients(
+    int pairs,                     # IN   one of `Pairs`
+    const double[::1] grades,      # IN   >= 0, over the measure's divisor; pairs of equal grades do not count
+    const uint8_t[::1] labels,     # IN   if grades are None: the labels,
+    const double[:, ::1] table,    # IN   and the grade of each label, in each query
+    const double[::1] weights,     # IN   or None
+    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    Deal deal,                     # of the queries
+    const double[::1] scores,      # IN
+    const float[::1] worth,        # IN   one per rank, in whole_chunks; None: every pair has weight 1
+    const float[::1] apart,        # IN   SWAPS_AND_GAPS only: by distance, from -2 LANES on; else None
+    double unit,                   # IN   a factor of the weight of each pair
+    int64_t low,                   # IN   PAUC only: the number of irrelevant rows to pass over,
+    int64_t at,                    # IN   and the number at which the area ends, 0 for all
+    int64_t truncation,
+    double sigma,                  # IN   for SQUARED_HINGE, the margin
+    double least_gap,              # IN   divide a pair's weight by this + its difference of scores; 0: do not
+    int norm,                      # IN   one of `Norm`
+    int64_t n_orders,              # IN   the number of orders by noisy scores to average over, if noise > 0
+    double noise,                  # IN   scale of the logistic noise
+    uint64_t seed,                 # IN   the seed of the noise, and its stream
+    uint64_t stream,
+    const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
+    int64_t n_rows,                # IN   of all queries
+    const double[::1] clicked,     # IN   a factor for each pair, by its better row, or None
+    const double[::1] unclicked,   # IN   another, by its worse row
+    Scratch scratch,
+    double[::1] out_gradients,     # OUT
+    double[::1] out_hessians,      # OUT
+    double[:, ::1] out_costs,      # OUT  if clicked is given: clicked, unclicked costs of each row (`Clicks`)
+    int n_threads,
+):
+    """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
+    cdef int64_t q, start, n
+    cdef const float* worths = &worth[0] if worth is not None else NULL
+    cdef const float* gaps = &apart[2 * LANES] if apart is not None else NULL
+    cdef const double* row_weights = &weights[0] if weights is not None else NULL
+    cdef const double* query_grades
+    cdef double grade_unit
+    cdef bint undecided, by_label = grades is None, of_clicks = clicked is not None
+    cdef int thread
+    cdef Room room
+    cdef Clicks clicks
+    cdef Task task
+    memset(&clicks, 0, sizeof(clicks))
+    if of_clicks:
+        out_costs[:] = 0.0
+        clicks.clicked = &clicked[0]
+        clicks.unclicked = &unclicked[0]
+        clicks.clicked_costs = &out_costs[0, 0]
+        clicks.unclicked_costs = &out_costs[1, 0]
+    task.pairs = pairs
+    task.low = low
+    task.at = at
+    task.truncation = truncation
+    task.sigma = sigma
+    task.least_gap = least_gap
+    task.norm = norm
+    task.unit = unit
+    task.n_orders = n_orders
+    task.noise = noise
+    task.key = portable_key(seed, stream)
+    task.n_rows = n_rows
+    deal.begin()
+    with nogil, parallel(num_threads=n_threads):
+        thread = threadid()
+        room = scratch.of_thread(thread)
+        while True:
+            q = deal.take(thread)
+            if q < 0:
+                break
+            start = offsets[q]
+            n = offsets[q + 1] - start
+            if by_label:
+                query_grades = room.row_grades
+                look_up(&table[q, 0], &labels[start], n, room.row_grades)
+                grade_unit = unit_of(&table[q, 0], table.shape[1])
+            else:
+                query_grades = &grades[start]
+                grade_unit = unit_of(query_grades, n) if worth is not None else 1.0
+            if all_equal(query_grades, n):
+                memset(&out_gradients[start], 0, n * sizeof(double))
+                memset(&out_hessians[start], 0, n * sizeof(double))
+                continue
+            undecided = all_equal(&scores[start], n)
+            if undecided and task.pairs < ERR and not of_clicks:
+                undecided_gradients(
+                    &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
+                    sort_query(query_grades, n, &room),
+                    &out_gradients[start], &out_hessians[start],
+                )
+            else:
+                query_gradients(
+                    &task, n, start, first_rows[q] if first_rows is not None else start, query_grades,
+                    grade_unit, row_weights + start if row_weights != NULL else NULL,
+                    &scores[start], worths, gaps, undecided, &room, &clicks if of_clicks else NULL,
+                    &out_gradients[start], &out_hessians[start],
+                )
+
+
+def noisy(
+    const double[::1] scores,  # IN
+    double noise,
+    uint64_t seed,
+    uint64_t stream,
+    uint64_t first,
+    double[::1] out,           # OUT
+):
+    """Add logistic noise of the scale ``noise`` to the scores; row i draws the number ``first + i``."""
+    if scores.shape[0]:
+        perturb(scores.shape[0], &scores[0], noise, portable_key(seed, stream), first, &out[0])
+
+
+def given_gradients(
+    const double[::1] grades,      # IN   of one query
+    const double[::1] weights,     # IN   or None
+    const double[::1] scores,      # IN
+    const float[:, ::1] deltas,    # IN   the weight of each pair; the lines are in whole_chunks
+    double unit,                   # IN   a factor of the weights
+    double sigma,
+    double least_gap,
+    int norm,
+    Scratch scratch,
+    double[::1] out_gradients,     # OUT
+    double[::1] out_hessians,      # OUT
+):
+    """As `gradients`, for one query and given weights of its pairs."""
+    cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
+    cdef double size, factor, weight
+    cdef Room room = scratch.of_thread(0)
+    cdef Weighing by
+    memset(&by, 0, sizeof(by))
+    by.deltas = &deltas[0, 0]
+    by.least_gap = <float>least_gap
+    by.shuffled = True
+    for i in range(end):
+        room.scores[i] = scores[min(i, n - 1)]
+        room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
+        room.gradients[i] = room.hessians[i] = 0.0
+    size = add_pairs(
+        GIVEN, least_gap > 0, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades,
+        room.distances, room.exponentials, room.gradients, room.hessians,
+    )
+    factor = normed(norm, 2.0 * sigma * unit * size) * unit
+    for i in range(n):
+        weight = factor if weights is None else factor * weights[i]
+        out_gradients[i] = weight * (sigma * room.gradients[i])
+        out_hessians[i] = weight * (sigma * sigma * room.hessians[i])
+
+
+def pair_losses(
+    int pairs,                     # IN   RANKNET or SQUARED_HINGE
+    const double[::1] grades,      # IN
+    const double[::1] weights,     # IN   or None
+    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
+    const double[::1] scores,      # IN
+    int64_t truncation,
+    double sigma,                  # IN   for SQUARED_HINGE, the margin
+    Scratch scratch,
+    double[::1] costs,             # OUT  one per query: the weighted sum of its pairs' costs (see pairs.h)
+    double[::1] counts,            # OUT  one per query: the sum of the weights of its pairs
+    int n_threads,
+):
+    """Sum the costs of pairs that no measure weighs. A pair has the mean of the weights of its two rows."""
+    cdef int64_t n_queries = offsets.shape[0] - 1, q, start, i, j, a, b, n
+    cdef bint weighted = weights is not None
+    cdef double cost, count, weight, gap, small
+    cdef Ranked* rows
+    cdef Room room
+    for q in prange(
+        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+        schedule="dynamic", chunksize=8,
+    ):
+        start = offsets[q]
+        n = offsets[q + 1] - start
+        cost = 0.0
+        count = 0.0
+        if not all_equal(&grades[start], n):
+            room = scratch.of_thread(threadid())
+            rows = sort_query(&scores[start], n, &room)
+            for i in range(min(truncation, n - 1)):
+                a = start + rows[i].position
+                for j in range(i + 1, n):
+                    b = start + rows[j].position
+                    if grades[a] != grades[b]:
+                        gap = rows[i].score - rows[j].score
+                        weight = 0.5 * (weights[a] + weights[b]) if weighted else 1.0
+                        count = count + weight
+                        if pairs == SQUARED_HINGE:
+                            gap = sigma - (gap if grades[a] > grades[b] else -gap)
+                            cost = cost + weight * (0.5 * gap * gap if gap > 0 else 0.0)
+                        else:
+                            gap = sigma * gap
+                            small = portable_exp(-gap)
+                            gap = -gap if grades[a] > grades[b] else gap
+                            cost = cost + weight * portable_softplus(gap, small)
+        costs[q] = cost
+        counts[q] = count

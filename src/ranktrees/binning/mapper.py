@@ -1,0 +1,427 @@
+"""Find the cuts of features at quantiles, and turn values into codes of one byte.
+
+Each feature is cut into at most 255 bins once, before the first tree. From then on training sees codes only.
+A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` mean the same, for any row.
+
+For an exact search each distinct value has a bin of its own. Then a code is the rank of a value. If a feature
+has more than 255 values, all codes have four bytes ("long" codes).
+"""
+
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from ranktrees._core.binning import binning as _kernels
+from ranktrees.binning.edges import MOST_BINS, find_edges, row_limits
+from ranktrees.processes.communicator import ALONE
+from ranktrees.support.cuts import round_down
+from ranktrees.support.spool import Spool
+
+__all__ = ["BinMapper"]
+
+# The number of values per call of a kernel, since Ctrl-C takes effect only between two calls.
+_VALUES_TO_ENCODE = 1 << 25
+
+# The tables that find values among the edges of this many features stay in the second-level cache.
+_FEATURES_TO_ENCODE = 256
+
+
+def no_codes(n_rows, n_features, dtype):
+    """Allocate an array for codes, feature by feature."""
+    return np.empty((n_features, n_rows), dtype).T
+
+
+class BinMapper:
+    """The cuts of every feature, which turn values into codes.
+
+    `fit` finds the cuts in data. The constructor takes given ones, for example from a file.
+
+    Parameters
+    ----------
+    cuts : sequence of F arrays of float64
+        The cuts of each feature, strictly increasing. Empty for a categorical feature.
+    categories : sequence of F arrays of float64 or None, default=None
+        The sorted values of each categorical feature, at most 255. None for the other features.
+
+    Attributes
+    ----------
+    cuts : tuple of F arrays of float64
+        The upper edges of the bins, ``n_bins[f] - 1`` of them for a feature that is not categorical.
+    categories : tuple of F arrays of float64 or None
+        The category of each code. None for a feature that is not categorical.
+    is_categorical : ndarray of shape (F,), uint8
+        1 if a feature is categorical.
+    n_bins : ndarray of shape (F,), int32
+        The number of bins for values, at least 1.
+    missing_codes : ndarray of shape (F,), int32
+        The code of a row without a value, which is the one after the bins for values.
+    offsets : ndarray of shape (F + 1,), int64
+        Where the bins of each feature begin if those of all features, the bins of missing values included,
+        are laid out in one line: ``offsets[f + 1] - offsets[f] == n_bins[f] + 1``.
+    values : ndarray of float64, shape (n_cells,), or None
+        The value of each code, laid out in the same way, if each code has a single value and the values were
+        asked for; see `ranktrees.growing.streaming.values_of_codes`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.binning import BinMapper
+    >>> X = np.array([[0.0, 3.0], [1.0, np.nan], [2.0, 7.0], [9.0, 3.0]])
+    >>> mapper = BinMapper.fit(X)
+    >>> [cuts.tolist() for cuts in mapper.cuts]
+    [[0.5, 1.5, 5.5], [5.0]]
+    >>> mapper.encode(X)
+    array([[0, 0],
+           [1, 2],
+           [2, 1],
+           [3, 0]], dtype=uint8)
+    """
+
+    values = None
+
+    def __init__(self, cuts, categories=None):
+        if categories is None:
+            categories = [None] * len(cuts)
+        edges = [
+            np.asarray(own_cuts if values is None else values, dtype=np.float64)
+            for own_cuts, values in zip(cuts, categories, strict=True)
+        ]
+        sizes = np.array([len(own) for own in edges], dtype=np.int64)
+        self._edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        self._edges = np.append(np.concatenate([*edges, np.empty(0)]), np.inf)  # the last is above all bins
+
+        self.is_categorical = np.array([values is not None for values in categories], dtype=np.uint8)
+        self.n_bins = np.where(self.is_categorical, np.maximum(sizes, 1), sizes + 1).astype(np.int32)
+        self.missing_codes = self.n_bins.copy()
+        self.offsets = np.concatenate([[0], np.cumsum(self.n_bins + 1, dtype=np.int64)]).astype(np.int64)
+        views = [
+            self._edges[begin:end]
+            for begin, end in zip(self._edge_offsets[:-1], self._edge_offsets[1:], strict=True)
+        ]
+        self.cuts = tuple(
+            np.empty(0) if known else view for view, known in zip(views, self.is_categorical, strict=True)
+        )
+        self.categories = tuple(
+            view if known else None for view, known in zip(views, self.is_categorical, strict=True)
+        )
+
+    def __repr__(self):
+        return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
+
+    def __reduce__(self):
+        return type(self), (self.cuts, self.categories)
+
+    @property
+    def n_features(self):
+        """The number of features F."""
+        return len(self.n_bins)
+
+    @classmethod
+    def fit(
+        cls,
+        X,
+        *,
+        max_bins=255,
+        weights=None,
+        order=None,
+        drawn=None,
+        categorical=None,
+        n_threads=1,
+        communicator=ALONE,
+        names=(),
+    ):
+        r"""Find the cuts of every feature.
+
+        Cuts are exact quantiles of the rows, or of those that are `drawn`. If a feature has at most
+        `max_bins` distinct values among these rows, each value gets a bin. Otherwise there are `max_bins`
+        bins of about equal mass, which is the number of rows or the sum of their weights. A value has a bin
+        of its own if it is at least as heavy as a fair share of what the heavier values leave. The runs of
+        lighter values between those share the other bins. These are given, one at a time, to the run whose
+        bins are the fullest. Inside a run, a bin ends where its mass comes nearest to a fair share of what is
+        left. If heavy values and runs outnumber the bins, neighbours are joined first, beginning with the
+        lightest pair.
+
+        A cut is the middle of the two values that it separates, computed in double precision, or the lower
+        one if they are neighbouring floats or one is infinite. -0.0 is 0.0, infinities are ordinary values,
+        and NaN is a missing value, which has no influence.
+
+        The cuts depend neither on the order of the rows nor on `n_threads`: weights are turned into integers
+        once, scaled by a power of two that depends on the largest weight, and integer sums are exact. Rows of
+        weight zero do not count.
+
+        The cuts do not depend on which rank has which rows either: every rank gets the cuts of the rows of
+        all ranks. A rank sends each column once, as its distinct values with their masses, to the rank that
+        cuts it. If the rows drawn do not determine the cuts of a column, it is sent twice. On P ranks, with s
+        bytes a value and :math:`d_f` distinct values other than zero in feature f, a rank sends
+
+        .. math:: \frac{P - 1}{P} \sum_f (16 + (s + 4)\, d_f)
+
+        bytes. Then every rank gets the cuts.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, F), canonical scipy.sparse CSR or Spool, float32 or float64
+            The rows. A dense X may have any strides. Entries that are absent from a sparse X are 0.0. X is
+            never copied as a whole; some columns at a time are gathered.
+        max_bins : int or None, default=255
+            The maximum number of bins for values per feature, 2 to 255. If None, each distinct value gets a
+            bin. Missing values always have one more bin.
+        weights : ndarray of shape (n_rows,), default=None
+            Finite weights >= 0. If None, all weights are 1, and so they are if all are the same number above
+            0.
+        order : ndarray of shape (n_rows,), intp, default=None
+            Row i is ``X[order[i]]``, and `weights` are in that order. If None, rows are in the order of X.
+        drawn : ndarray of shape (n_drawn,), intp, default=None
+            The rows from which cuts are found, either on all ranks or on none. If None, all rows. Categories
+            are found in all rows in any case, and so are the cuts of a feature that has at most one value in
+            the rows drawn.
+        categorical : ndarray of shape (F,), bool, default=None
+            Which features are categorical. Their values are listed rather than cut.
+        n_threads : int, default=1
+            The number of threads.
+        communicator : Communicator, default=ALONE
+            The ranks that have the rows together. Each passes its own `X`, `weights` and `order`. X may be
+            dense or sparse, may have no rows, and may be float32 or float64 (values are compared as they are,
+            in double precision). If some ranks pass weights, the rows of the others weigh 1.
+        names : sequence of str, default=()
+            The names of the features, for messages. Without names they are counted.
+
+        Returns
+        -------
+        BinMapper
+            The mapper with these cuts.
+
+        Raises
+        ------
+        ValueError
+            If a categorical feature has more than 255 distinct values or an infinite one, or if an argument
+            is out of its range. An error that only shows in the rows of all ranks together, such as the
+            former, is raised on each rank.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.binning import BinMapper
+        >>> X = np.array([0, 0, 0, 0, 1, 2, 3, 4], dtype=np.float32)[:, np.newaxis]
+        >>> BinMapper.fit(X, max_bins=3).cuts
+        (array([0.5, 2.5]),)
+        >>> BinMapper.fit(X, max_bins=None).cuts
+        (array([0.5, 1.5, 2.5, 3.5]),)
+        >>> BinMapper.fit(X, max_bins=3, weights=np.array([1, 1, 1, 1, 6, 1, 1, 0])).cuts
+        (array([0.5, 1.5]),)
+        >>> BinMapper.fit(X, categorical=np.array([True])).categories
+        (array([0., 1., 2., 3., 4.]),)
+        """
+        if max_bins is not None and not 2 <= max_bins <= MOST_BINS:
+            raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {MOST_BINS}, or None.")
+        order = _check_order(order, X)
+        n_features = X.shape[1]
+        if categorical is None:
+            categorical = np.zeros(n_features, dtype=bool)
+        categorical = np.asarray(categorical, dtype=bool)
+        if categorical.shape != (n_features,):
+            raise ValueError(
+                f"categorical has shape {categorical.shape}; expected ({n_features},), one bool for each "
+                "feature of X."
+            )
+        n_rows = X.shape[0] if order is None else len(order)
+        drawn = None if drawn is None else _check_rows(drawn, n_rows, "drawn")
+        weights = None if weights is None else _check_weights(weights, n_rows)
+
+        find = partial(find_edges, X, categorical.view(np.uint8), max_bins, n_threads, communicator)
+        if drawn is None:
+            found = find(order, weights, np.ones(n_features, dtype=bool))
+        else:
+            found = find(
+                drawn if order is None else order[drawn],
+                None if weights is None else weights[drawn],
+                ~categorical,
+            )
+            has_cuts = np.zeros(n_features, dtype=bool)
+            has_cuts[[f for f, (n_edges, _) in found.items() if n_edges]] = True
+            if not has_cuts.all():
+                found |= find(order, weights, ~has_cuts)
+        names = names or range(n_features)
+        cuts, categories = [], []
+        for feature in range(n_features):
+            n_edges, edges = found[feature]
+            known = categorical[feature]
+            if known and n_edges > MOST_BINS:
+                raise ValueError(
+                    f"categorical feature {names[feature]!r} has {n_edges} distinct values; at most "
+                    f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
+                    "categorical."
+                )
+            if known and not np.isfinite(edges).all():
+                raise ValueError(
+                    f"categorical feature {names[feature]!r} of X holds {edges[~np.isfinite(edges)][0]:g}; "
+                    "expected finite numbers: give that category a finite number, make it NaN if it means "
+                    "missing, or leave the feature out of categorical_features."
+                )
+            cuts.append(edges[:0] if known else edges)
+            categories.append(edges if known else None)
+        return cls(cuts, categories)
+
+    def set_cuts(self, nodes, codes):
+        """Set the cuts of some nodes. Rows with ``x <= cut`` have the given code or a lower one.
+
+        Parameters
+        ----------
+        nodes : ndarray of NODE
+        codes : ndarray of int64, shape (n_nodes,)
+            Below the ``n_bins`` of the feature of the node. Above the last cut, the cut is infinite. -1 for a
+            node that has no cut.
+        """
+        _kernels.set_cuts(nodes, codes, self._edges, self._edge_offsets)
+
+    def for_others(self, X, order, n_threads):
+        """Return a mapper that parts other rows as splits do, and their codes. It is this one."""
+        return self, self.encode(X, order, n_threads)
+
+    def encode(self, X, order=None, n_threads=1):
+        """Turn values into codes.
+
+        The code of x is the number of cuts below x. So ``code <= c`` exactly if ``x <= cuts[c]``, in double
+        precision for any type of X. The code of a category is its place among `categories`. Missing values,
+        and categories that `fit` has not seen, get `missing_codes`.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, F), canonical scipy.sparse CSR or Spool, float32 or float64
+            The rows, as for `fit`.
+        order : ndarray of shape (n_rows,), intp, default=None
+            Row i of the codes is ``X[order[i]]``. If None, rows are in the order of X.
+        n_threads : int, default=1
+            The number of threads.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, F), uint8 or uint32
+            The codes, each at most ``n_bins[f]``, in Fortran order, so that those of one feature are next to
+            each other. They are uint32 if a feature has more than 255 bins.
+
+        Raises
+        ------
+        ValueError
+            If X does not have the F features of the mapper.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.binning import BinMapper
+        >>> mapper = BinMapper([[0.5, 1.5]])
+        >>> mapper.encode(np.array([[0.5], [0.6], [np.inf], [np.nan]])).ravel()
+        array([0, 1, 2, 3], dtype=uint8)
+        """
+        order = _check_order(order, X)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_features}.")
+        n_rows = X.shape[0] if order is None else len(order)
+        is_long = self.n_bins.max(initial=0) > MOST_BINS
+        codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T
+        if isinstance(X, Spool):
+            encode = self._encode_parts
+        elif sparse.issparse(X):
+            encode = self._encode_sparse
+        else:
+            encode = self._encode_dense_long if is_long else self._encode_dense
+        encode(X, order, codes, n_threads)
+        return codes.T
+
+    def _encode_parts(self, X, order, codes, n_threads):
+        for part, (places, own) in zip(X.parts(), X.places(order), strict=True):
+            codes[:, places] = self.encode(part, own, n_threads).T
+
+    def _encode_dense_long(self, X, order, codes, n_threads):
+        n_features, n_rows = codes.shape
+        step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
+        for first in range(0, n_rows, step):
+            _kernels.encode_dense_long(
+                X,
+                order,
+                self._edges,
+                self._edge_offsets,
+                self.is_categorical,
+                self.missing_codes,
+                first,
+                min(first + step, n_rows),
+                codes,
+                n_threads,
+            )
+
+    def _encode_dense(self, X, order, codes, n_threads):
+        n_features, n_rows = codes.shape
+        edges = round_down(self._edges) if X.dtype == np.float32 else self._edges
+        width = min(_FEATURES_TO_ENCODE, n_features)
+        coders = np.empty((width, _kernels.coder_words(X.dtype.itemsize)), dtype=np.uint64)
+        for feature in range(0, n_features, max(width, 1)):
+            known = coders[: n_features - feature]
+            _kernels.make_coders(edges, self._edge_offsets, self.missing_codes, feature, n_rows, known)
+            step = max(_VALUES_TO_ENCODE // len(known), 1)
+            for first in range(0, n_rows, step):
+                _kernels.encode_dense(
+                    X,
+                    order,
+                    known,
+                    self._edges,
+                    self._edge_offsets,
+                    self.is_categorical,
+                    self.missing_codes,
+                    feature,
+                    first,
+                    min(first + step, n_rows),
+                    codes,
+                    n_threads,
+                )
+
+    def _encode_sparse(self, X, order, codes, n_threads):
+        n_features, n_rows = codes.shape
+        zero_codes = np.ascontiguousarray(self.encode(np.zeros((1, n_features), dtype=X.dtype))[0])
+        step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
+        begins, ends = row_limits(X, order)
+        for first in range(0, n_rows, step):
+            _kernels.encode_sparse(
+                X.data,
+                X.indices,
+                begins,
+                ends,
+                self._edges,
+                self._edge_offsets,
+                self.is_categorical,
+                self.missing_codes,
+                zero_codes,
+                first,
+                min(first + step, n_rows),
+                codes,
+                n_threads,
+            )
+
+
+def _check_order(order, X):
+    """Return the order as an intp array of rows of X. Refuse an X that the kernels cannot read."""
+    if sparse.issparse(X) and X.format != "csr":
+        raise TypeError(f"X is a sparse {X.format} matrix; expected csr, as X.tocsr() gives it.")
+    if X.ndim != 2 or X.dtype not in (np.float32, np.float64):
+        raise TypeError(f"X is {X.ndim}-dimensional {X.dtype}; expected 2-dimensional float32 or float64.")
+    if order is None:
+        return None
+    return _check_rows(order, X.shape[0], "order")
+
+
+def _check_rows(rows, n_rows, name):
+    """Return the rows as an intp array, with numbers from 0 to n_rows - 1."""
+    rows = np.ascontiguousarray(rows, dtype=np.intp)
+    if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
+        raise ValueError(f"{name} has rows {rows.min()} to {rows.max()}, but X has rows 0 to {n_rows - 1}.")
+    return rows
+
+
+def _check_weights(weights, n_rows):
+    """Return the weights as float64, finite and >= 0."""
+    weights = np.asarray(weights, dtype=np.float64)
+    if weights.shape != (n_rows,):
+        raise ValueError(f"weights has shape {weights.shape}, but there are {n_rows} rows.")
+    if not (np.isfinite(weights).all() and (weights >= 0).all()):
+        raise ValueError("weights has negative, infinite or missing values; expected finite weights >= 0.")
+    return weights

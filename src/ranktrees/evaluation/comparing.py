@@ -1,0 +1,736 @@
+r"""Is one ranker better than another, or was it only lucky with these queries?
+
+The queries of a test set are a sample of those to come. Two rankers are compared on the same queries, by the
+differences :math:`d_q = a_q - b_q` between the values of a measure for the two. A query that is hard for both
+rankers says little about either, and cancels out in the difference.
+
+Student's t test
+    The mean difference divided by its standard error, :math:`t = \bar d \big/ \sqrt{s^2 / n}`, is looked up
+    in the t distribution with :math:`n - 1` degrees of freedom. The test assumes that mean differences are
+    normally distributed. Over some dozens of queries they nearly are.
+Bootstrap
+    As many queries as there are, are drawn with replacement, many times. The interval holds the middle of the
+    means of these resamples. The p-value is the share of resamples whose mean is at least as far from
+    :math:`\bar d` as :math:`\bar d` is from 0. With few queries the interval is too narrow and the p-value
+    too small, because the bootstrap ignores that :math:`s` is itself an estimate.
+Randomization test
+    If it made no difference which ranker gave which value, each :math:`d_q` could equally well have the other
+    sign. The p-value is the share of all :math:`2^n` choices of signs whose mean is at least as far from 0
+    as :math:`\bar d`. The test does not assume a normal distribution.
+
+Smucker, Allan and Carterette, *A comparison of statistical significance tests for information retrieval
+evaluation*, CIKM 2007, found that the three agree on real rankers, and that sign and rank tests do not.
+
+A query on which the measure says nothing about the ranking is *left out* if ``empty_query`` is "skip". For
+some measures (NDCG, AP ...) these are the queries without a relevant row, for others (AUC ...) those without
+two different labels. If ``empty_query`` is a number, such a query *counts*, as a tie. So does a query whose
+labels are all the same but relevant: its NDCG is 1 in any order. Ties make the mean difference and its
+interval smaller in equal measure, and matter little to a p-value.
+
+Nothing depends on the order of the queries. Resamples are drawn by (seed, number), as everywhere in this
+library, and summed as integers, so the results are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+from sklearn.utils import check_random_state
+
+from ranktrees._core.rows import sampling as resampling
+from ranktrees.measures import Measure, as_measure
+from ranktrees.measures.rows import arranged, checked_rows, column, numbers_in
+from ranktrees.rows import ids_of_queries, qid_of, warn_of_order
+from ranktrees.rows.values import as_seen
+from ranktrees.support.numeric import is_whole
+from ranktrees.support.parallel import effective_n_threads
+
+__all__ = [
+    "Comparison",
+    "Comparisons",
+    "MeanInterval",
+    "compare",
+    "compare_to_baseline",
+    "compare_values",
+    "holm",
+    "mean_interval",
+    "per_query_table",
+]
+
+# Differences of values are kept to this many bits below the largest value. Anything smaller is rounding.
+BITS = 40
+
+
+# ---- values of queries -------------------------------------------------------------------------------------
+
+
+def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
+    """Return a table with the value of every measure for every query and every ranker.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    scores : dict of str to array-like of shape (n,)
+        The scores of each ranker, by the name of the ranker.
+    qid : array-like of shape (n,), default=None
+        Query ids, as in `ndcg_score`.
+    measures : str, Measure, callable or sequence of them, default="ndcg@10"
+        The measures.
+
+    Returns
+    -------
+    DataFrame
+        One row per query, indexed by the query id, in the order in which the queries first appear, and one
+        column per (ranker, measure). Values are NaN where a measure skips the query.
+
+    Raises
+    ------
+    ImportError
+        If pandas is not installed.
+    ValueError
+        If labels, scores or ids cannot be read, or if different measures print alike.
+
+    Examples
+    --------
+    >>> y_true, qid = [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]
+    >>> table = per_query_table(
+    ...     y_true, {"ours": [0.3, 0.9, 0.1, 0.2, 0.7], "none": [0] * 5}, qid, ["mrr", "p@1"]
+    ... )
+    >>> print(table)
+    ranker  ours              none
+    measure   RR P @ 1          RR     P @ 1
+    qid
+    a        1.0   1.0    0.833333  0.666667
+    b        0.5   0.0    0.750000  0.500000
+    >>> mean_interval(table["ours"]["RR"]).mean
+    0.75
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
+    one = isinstance(measures, str) or callable(measures)
+    measures = [as_measure(measure) for measure in ([measures] if one else measures)]
+    _refuse_namesakes(measures)
+    if not isinstance(scores, Mapping):
+        raise TypeError(
+            f"scores is {as_seen(scores)}; expected a dict of the scores of each ranker by its name: "
+            "pass {'name': scores}."
+        )
+    named = {f"scores[{name!r}]": values for name, values in scores.items()}
+    values, order, offsets = _values_of_queries(y_true, named, qid, measures)
+    columns = {
+        (name, repr(measure)): values[of_ranker, measure]
+        for name, of_ranker in zip(scores, named, strict=True)
+        for measure in measures
+    }
+    qid = qid_of(y_true) if qid is None else qid
+    qid = [0] * int(offsets[-1]) if qid is None else qid
+    ids = ids_of_queries(qid, order, offsets)
+    index = pd.Index(ids, name="qid", tupleize_cols=False)
+    table = pd.DataFrame(columns, index=index)
+    table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
+    return table
+
+
+def _refuse_namesakes(measures):
+    for name, times in Counter(map(repr, dict.fromkeys(measures))).items():
+        if times > 1:
+            raise ValueError(
+                f"measures has {times} that print as {name}, which is to name one column; expected a "
+                "different name for each: give the functions different names."
+            )
+
+
+def _values_of_queries(y_true, scores, qid, measures):
+    """The values of the queries, as they first appear, for each (name, measure); their order and offsets."""
+    warn_of_order({"y_true": y_true, "qid": qid, **scores})
+    scores = {name: column(name, values, finite=False) for name, values in scores.items()}
+    labels, order, offsets, _ = checked_rows(y_true, scores, qid, None)
+    values = {}
+    for measure in measures:
+        measure.check_labels(labels, "y_true")
+        for name, of_rows in scores.items():
+            values[name, measure] = measure.per_query(labels, arranged(order, of_rows), offsets)
+    return values, order, offsets
+
+
+# ---- one ranker: the interval of its mean ------------------------------------------------------------------
+
+
+class MeanInterval(NamedTuple):
+    """A mean over queries with its confidence interval; see `mean_interval`.
+
+    It prints as tables in papers show it, as ``mean ± half the interval``.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n_queries: int
+
+    def __str__(self):
+        return f"{self.mean:.4f} ± {(self.high - self.low) / 2:.4f}"
+
+
+def mean_interval(values, confidence=0.95) -> MeanInterval:
+    """Return the mean of per-query values and its t interval.
+
+    The interval is mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile
+    of Student's distribution with n - 1 degrees of freedom. It is the range in which the mean over queries
+    like these is expected.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_queries,)
+        One value per query. Values that are NaN, NA or masked are left out.
+    confidence : float in (0, 1), default=0.95
+        The probability with which the interval covers the mean.
+
+    Returns
+    -------
+    MeanInterval
+        ``mean``, ``low``, ``high`` and ``n_queries``.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two queries have a value.
+
+    Examples
+    --------
+    >>> interval = mean_interval([0.5, 0.7, float("nan"), 0.6])
+    >>> print(interval)
+    0.6000 ± 0.2484
+    >>> interval.low < 0.36, interval.n_queries
+    (True, 3)
+    """
+    values = _query_values("values", values)
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
+        raise ValueError(f"a confidence interval needs at least two queries with a value, got {len(values)}")
+    student = _student(values, confidence)
+    return MeanInterval(student.mean, student.low, student.high, len(values))
+
+
+# ---- two rankers -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Comparison:
+    """The result of `compare`. It prints as a few lines of text.
+
+    Attributes
+    ----------
+    mean_a, mean_b : float
+        The means of a and b over the queries that count.
+    difference : float
+        The mean of a - b.
+    interval : tuple of two float
+        The confidence interval of the mean difference. It covers the difference with probability
+        ``confidence``.
+    p_value : float
+        The probability of a difference at least this large, in either direction, if there is none in truth.
+    statistic : float
+        The mean difference divided by its standard error, Student's t.
+    wins, ties, losses : int
+        The numbers of queries on which a is better than b, as good, and worse.
+    n_queries : int
+        The number of queries that count.
+    n_skipped : int
+        The number of queries that are left out because a or b has no value.
+    test : {"t", "bootstrap", "randomization"}
+        The test that gave the p-value.
+    confidence : float
+        The confidence of the interval.
+    measure : Measure or None
+        The measure. None if values were compared.
+    values_a, values_b : ndarray of float64, shape (n_queries + n_skipped,)
+        The values, with the queries in order of first appearance. NaN for queries that were left out.
+    """
+
+    mean_a: float
+    mean_b: float
+    difference: float
+    interval: tuple[float, float]
+    p_value: float
+    statistic: float
+    wins: int
+    ties: int
+    losses: int
+    n_queries: int
+    n_skipped: int
+    test: str
+    confidence: float
+    measure: Measure | None
+    values_a: np.ndarray = field(compare=False)
+    values_b: np.ndarray = field(compare=False)
+
+    def __repr__(self):
+        what = "values" if self.measure is None else repr(self.measure)
+        left_out = f", {self.n_skipped} left out" if self.n_skipped else ""
+        return (
+            f"{what} of {self.n_queries} queries{left_out}\n"
+            f"a      {self.mean_a:8.4f}\n"
+            f"b      {self.mean_b:8.4f}\n"
+            f"a - b  {self.difference:+8.4f}, {_typed_interval(self)}, p = {_typed(self.p_value)}"
+            f" by {_TESTS[self.test][0]}\n"
+            f"a is better in {self.wins}, as good in {self.ties}, worse in {self.losses}"
+        )
+
+
+def _typed(p_value):
+    return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.1g}"
+
+
+def _typed_interval(comparison):
+    low, high = comparison.interval
+    return f"{100 * comparison.confidence:g} % interval {low:+.4f} to {high:+.4f}"
+
+
+def compare(
+    y_true,
+    scores_a,
+    scores_b,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    test="t",
+    confidence=0.95,
+    n_resamples=9999,
+    random_state=0,
+) -> Comparison:
+    """Compare two rankers on the same queries.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    scores_a, scores_b : array-like of shape (n,)
+        The scores of the two rankers. Rows with higher scores rank first.
+    qid : array-like of shape (n,), default=None
+        Query ids, as in `ndcg_score`.
+    measure : str, Measure or callable, default="ndcg@10"
+        The measure to compare by. Its ``empty_query`` determines whether queries without a relevant row are
+        left out, which is the default, or count as ties.
+    test, confidence, n_resamples, random_state
+        As in `compare_values`.
+
+    Returns
+    -------
+    Comparison
+        Both means, the mean difference, its interval and its p-value.
+
+    Raises
+    ------
+    ValueError
+        If labels, scores, ids or parameters cannot be read, or if fewer than two queries count.
+
+    See Also
+    --------
+    compare_to_baseline : several rankers against one.
+
+    Examples
+    --------
+    >>> from ranktrees import HistGBRTRegressor, LambdaMARTRanker, compare, make_ranking
+    >>> X, y, qid = make_ranking(100, rows_per_query=20, noise=0.5, random_state=0, return_X_y_qid=True)
+    >>> train, test = qid < 50, qid >= 50
+    >>> large = LambdaMARTRanker(max_iter=50, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> small = LambdaMARTRanker(max_iter=5, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> found = compare(y[test], large.predict(X[test]), small.predict(X[test]), qid=qid[test])
+    >>> found.p_value < 0.01
+    True
+    """
+    measure = as_measure(measure)
+    named = {"scores_a": scores_a, "scores_b": scores_b}
+    values, _, _ = _values_of_queries(y_true, named, qid, [measure])
+    for (name, _), of_queries in values.items():
+        _query_values(f"{measure!r} of {name}", of_queries)
+    resampled = {"n_resamples": n_resamples, "random_state": random_state}
+    return _compare(
+        values["scores_a", measure],
+        values["scores_b", measure],
+        measure,
+        measure.greater_is_better,
+        test=test,
+        confidence=confidence,
+        **resampled,
+    )
+
+
+def compare_values(
+    values_a,
+    values_b,
+    *,
+    test="t",
+    confidence=0.95,
+    n_resamples=9999,
+    random_state=0,
+    greater_is_better=True,
+) -> Comparison:
+    """Compare two rankers by per-query values that are known already, such as columns of `per_query_table`.
+
+    Parameters
+    ----------
+    values_a, values_b : array-like of shape (n_queries,)
+        One value per query for each ranker. A query whose value is NaN, NA or masked in either is left out.
+    test : {"t", "bootstrap", "randomization"}, default="t"
+        Student's paired t test, the paired bootstrap, or the randomization test, which flips the signs of
+        differences. The interval of the last is Student's.
+    confidence : float in (0, 1), default=0.95
+        The probability with which the interval covers the mean difference.
+    n_resamples : int, default=9999
+        The number of resamples that are drawn. If there are no more ways than that to flip the signs, all of
+        them are tried, and the p-value is exact.
+    random_state : int, RandomState or None, default=0
+        The seed of the resamples.
+    greater_is_better : bool, default=True
+        Whether a higher value is a win. False for errors.
+
+    Returns
+    -------
+    Comparison
+        Both means, the mean difference, its interval and its p-value.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of its range, if the values do not belong to the same queries, or if fewer than
+        two queries have both values.
+
+    References
+    ----------
+    Smucker, Allan and Carterette, *A Comparison of Statistical Significance Tests for Information Retrieval
+    Evaluation*, CIKM 2007. Efron and Tibshirani, *An Introduction to the Bootstrap*, 1993; Sakai, *Evaluating
+    Evaluation Metrics based on the Bootstrap*, SIGIR 2006. Fisher, *The Design of Experiments*, 1935.
+
+    Examples
+    --------
+    >>> a, b = [0.9, 0.8, 0.7, 0.9, 0.6], [0.7, 0.7, 0.6, 0.5, 0.6]
+    >>> compare_values(a, b)
+    values of 5 queries
+    a        0.7800
+    b        0.6200
+    a - b   +0.1600, 95 % interval -0.0283 to +0.3483, p = 0.078 by Student's t test
+    a is better in 4, as good in 1, worse in 0
+    >>> compare_values(a, b, test="randomization").p_value  # 2 of the 16 ways to flip four signs
+    0.125
+    """
+    a, b = _query_values("values_a", values_a), _query_values("values_b", values_b)
+    if len(a) != len(b):
+        raise ValueError(
+            f"values_a has {len(a)} queries and values_b {len(b)}: a paired comparison needs the same "
+            "queries in both"
+        )
+    if hasattr(values_a, "iloc") and hasattr(values_b, "iloc") and not values_a.index.equals(values_b.index):
+        raise ValueError(
+            "the indexes of values_a and values_b differ; expected the same queries in the same order: pass "
+            "values_b.loc[values_a.index], or arrays, which are matched by position."
+        )
+    resampled = {"n_resamples": n_resamples, "random_state": random_state}
+    return _compare(a, b, None, greater_is_better, test=test, confidence=confidence, **resampled)
+
+
+def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence, n_resamples, random_state):
+    if not isinstance(test, str) or test not in _TESTS:
+        raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
+    if not is_whole(n_resamples, 1):
+        raise ValueError(f"n_resamples must be a whole number >= 1, got {n_resamples!r}")
+    with np.errstate(over="ignore"):
+        differences = values_a - values_b
+    if np.isinf(differences).any():
+        raise ValueError(
+            "the values differ by more than a float can hold; expected values on a smaller scale"
+        )
+    counts = ~np.isnan(differences)
+    n_queries = int(np.count_nonzero(counts))
+    if n_queries < 2:
+        raise ValueError(
+            f"a comparison needs at least two queries where both rankers have a value, got {n_queries}"
+            + ": without qid= all rows are one query" * (len(counts) == 1 and measure is not None)
+        )
+    a, b = values_a[counts], values_b[counts]
+    steps, step = _in_steps(a, b)
+    student = _student(np.where(steps == 0, 0.0, a - b), confidence)
+    seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+    low, high, p_value = _TESTS[test][1](student, np.sort(steps), step, confidence, n_resamples, seed)
+    n_above, n_below = int(np.count_nonzero(steps > 0)), int(np.count_nonzero(steps < 0))
+    return Comparison(
+        mean_a=math.fsum(a) / n_queries,
+        mean_b=math.fsum(b) / n_queries,
+        difference=student.mean,
+        interval=(low, high),
+        p_value=p_value,
+        statistic=student.statistic,
+        wins=n_above if greater_is_better else n_below,
+        ties=n_queries - n_above - n_below,
+        losses=n_below if greater_is_better else n_above,
+        n_queries=n_queries,
+        n_skipped=len(counts) - n_queries,
+        test=test,
+        confidence=confidence,
+        measure=measure,
+        values_a=np.where(counts, values_a, np.nan),
+        values_b=np.where(counts, values_b, np.nan),
+    )
+
+
+def _in_steps(a, b):
+    """a - b in integer steps, and the size of a step: sums are exact, and rounding differences become 0."""
+    exponent = math.frexp(max(np.abs(a).max(), np.abs(b).max()))[1]
+    bits = min(BITS, 61 - len(a).bit_length())
+    return np.rint(np.ldexp(a - b, bits - exponent)).astype(np.int64), math.ldexp(1.0, exponent - bits)
+
+
+class _Student(NamedTuple):
+    mean: float
+    low: float
+    high: float
+    statistic: float
+    p_value: float
+
+
+def _student(values, confidence):
+    """The mean of at least two values, its t interval, and the test of mean zero."""
+    if not (isinstance(confidence, Real) and 0 < confidence < 1):
+        raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
+    n = len(values)
+    unit = int(np.frexp(np.abs(values).max())[1]) + n.bit_length()  # no sum or square overflows
+    values = np.ldexp(values, -unit)
+    mean = min(max(math.fsum(values) / n, values.min()), values.max())  # the quotient is rounded
+    error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
+    p_value = float(2 * stats.t.sf(abs(statistic), n - 1))
+    low, mean, high = (float(np.ldexp(value, unit)) for value in (mean - half, mean, mean + half))
+    return _Student(mean, low, high, statistic, p_value)
+
+
+def _t_test(student, steps, step, confidence, n_resamples, seed):
+    return student.low, student.high, student.p_value
+
+
+def _bootstrap(student, steps, step, confidence, n_resamples, seed):
+    turned = np.sort(-steps)
+    sign = -1 if turned.tolist() > steps.tolist() else 1  # a and b may change places: the draws stay the same
+    steps = turned if sign < 0 else steps
+    sums = np.empty(n_resamples, np.int64)
+    resampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
+    sums -= steps.sum()
+    ends = np.quantile(sums, [(1 - confidence) / 2, (1 + confidence) / 2]) * (step / len(steps))
+    low, high = student.mean + np.sort(sign * ends)
+    return float(low), float(high), (1 + _as_far(sums, steps, 3)) / (1 + n_resamples)
+
+
+def _randomization(student, steps, step, confidence, n_resamples, seed):
+    sizes = np.sort(np.abs(steps[steps != 0]))
+    every = 2 ** len(sizes) <= n_resamples + 1
+    sums = np.empty(2 ** len(sizes) if every else n_resamples, np.int64)
+    n_threads = effective_n_threads(None, len(sums) * len(sizes))
+    resampling.flipped_sums(seed, 0, sizes, every, sums, n_threads)
+    as_far = _as_far(sums, steps, 2)
+    p_value = as_far / len(sums) if every else (1 + as_far) / (1 + n_resamples)
+    return student.low, student.high, p_value
+
+
+def _as_far(sums, steps, n_sums):
+    """The number of sums that are at least as far from 0 as the sum of all steps.
+
+    Sums that tie exactly without rounding count as ties here, too. Each step is rounded by up to a half, and
+    ``n_sums`` sums of steps enter a comparison.
+    """
+    return int(np.count_nonzero(np.abs(sums) >= abs(steps.sum()) - n_sums * len(steps) // 2))
+
+
+_TESTS: dict[str, tuple[str, Any]] = {
+    "t": ("Student's t test", _t_test),
+    "bootstrap": ("the bootstrap", _bootstrap),
+    "randomization": ("the randomization test", _randomization),
+}
+
+
+def _query_values(name, values):
+    if hasattr(values, "iloc"):  # of pandas, whose NA is no float
+        values = values.to_numpy(na_value=np.nan)
+    values = numbers_in(name, values, "query")
+    if values.ndim != 1 or np.isinf(values).any():
+        what = f"shape {values.shape}" if values.ndim != 1 else "an infinite one"
+        raise ValueError(f"{name} must hold one finite value per query, or NaN, got {what}")
+    return values
+
+
+# ---- several rankers against one ---------------------------------------------------------------------------
+
+
+def holm(p_values) -> np.ndarray:
+    r"""Adjust p-values for multiple comparisons, by Holm's method.
+
+    The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. If all
+    differences whose adjusted p-value is below 0.05 are taken to be real, the probability that even one of
+    them is not is below 0.05, however the p-values depend on each other.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (m,)
+        The p-values, from 0 to 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (m,)
+        The adjusted p-values, in the same order.
+
+    References
+    ----------
+    Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics 1979.
+
+    Examples
+    --------
+    >>> holm([0.04, 0.01, 0.03])
+    array([0.06, 0.03, 0.06])
+    """
+    p_values = column("p_values", p_values)
+    if ((p_values < 0) | (p_values > 1)).any():
+        raise ValueError(f"p_values must be between 0 and 1, got {p_values.min():g} to {p_values.max():g}")
+    order = np.argsort(p_values, kind="stable")
+    adjusted = np.empty(len(p_values))
+    scaled = p_values[order] * np.arange(len(p_values), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
+    return adjusted
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Comparisons(Mapping):
+    """The result of `compare_to_baseline`: a `Comparison` for each ranker, by its name. It prints as a table.
+
+    Attributes
+    ----------
+    baseline : str
+        The name of the ranker that the others are compared with.
+    comparisons : dict of str to Comparison
+        The comparison of each other ranker, a, with the baseline, b.
+    p_values : dict of str to float
+        The p-values of the comparisons, adjusted by `holm`.
+    """
+
+    baseline: str
+    comparisons: dict[str, Comparison]
+    p_values: dict[str, float]
+
+    def __getitem__(self, name):
+        return self.comparisons[name]
+
+    def __iter__(self):
+        return iter(self.comparisons)
+
+    def __len__(self):
+        return len(self.comparisons)
+
+    def __repr__(self):
+        any_one = next(iter(self.values()))
+        lines = [("", "mean", "difference", "interval", "p", "wins", "ties", "losses")]
+        lines.append((self.baseline, f"{any_one.mean_b:.4f}", *[""] * 6))
+        for name, found in self.items():
+            low, high = found.interval
+            values = f"{found.mean_a:.4f}", f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
+            queries = map(str, (found.wins, found.ties, found.losses))
+            lines.append((name, *values, _typed(self.p_values[name]), *queries))
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        table = "\n".join(
+            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
+            for line in lines
+        )
+        left_out = f", {any_one.n_skipped} left out" if any_one.n_skipped else ""
+        return (
+            f"{any_one.measure} of {any_one.n_queries} queries{left_out}, against {self.baseline}\n{table}\n"
+            f"{100 * any_one.confidence:g} % intervals; p by {_TESTS[any_one.test][0]}, adjusted by Holm"
+        )
+
+
+def compare_to_baseline(
+    y_true,
+    scores,
+    baseline,
+    *,
+    qid=None,
+    measure="ndcg@10",
+    test="t",
+    confidence=0.95,
+    n_resamples=9999,
+    random_state=0,
+) -> Comparisons:
+    """Compare several rankers with a baseline, on the same queries.
+
+    Among many differences, a large one is likely to be found by chance. So the p-values are adjusted, see
+    `holm`. The intervals are not.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n,)
+        Labels.
+    scores : dict of str to array-like of shape (n,)
+        The scores of each ranker, the baseline included, by the name of the ranker.
+    baseline : str
+        The name of the ranker that the others are compared with.
+    qid, measure
+        As in `compare`.
+    test, confidence, n_resamples, random_state
+        As in `compare_values`.
+
+    Returns
+    -------
+    Comparisons
+        A `Comparison` of each ranker with the baseline.
+
+    Raises
+    ------
+    ValueError
+        If ``scores`` does not hold the baseline and at least one other ranker, and in the same cases as
+        `compare`.
+
+    Examples
+    --------
+    >>> from ranktrees import HistGBRTRegressor, LambdaMARTRanker, compare_to_baseline, make_ranking
+    >>> X, y, qid = make_ranking(100, rows_per_query=20, noise=0.5, random_state=0, return_X_y_qid=True)
+    >>> train, test = qid < 50, qid >= 50
+    >>> models = {
+    ...     "regression": HistGBRTRegressor(max_iter=50, random_state=0),
+    ...     "five trees": LambdaMARTRanker(max_iter=5, random_state=0),
+    ...     "fifty trees": LambdaMARTRanker(max_iter=50, random_state=0),
+    ... }
+    >>> for model in models.values():
+    ...     model = model.fit(X[train], y[train], qid=qid[train])
+    >>> scores = {name: model.predict(X[test]) for name, model in models.items()}
+    >>> found = compare_to_baseline(y[test], scores, "five trees", qid=qid[test])
+    >>> found["fifty trees"].difference > 0
+    True
+    """
+    if not isinstance(scores, Mapping) or baseline not in list(scores) or len(scores) < 2:
+        seen = ", ".join(map(repr, scores)) if isinstance(scores, Mapping) else type(scores).__name__
+        raise ValueError(
+            f"scores must be a dict with the scores of the baseline, {baseline!r}, and of at least one other "
+            f"ranker, got {seen}"
+        )
+    options = {
+        "qid": qid,
+        "measure": measure,
+        "test": test,
+        "confidence": confidence,
+        "n_resamples": n_resamples,
+        "random_state": random_state,
+    }
+    comparisons = {
+        name: compare(y_true, of_rows, scores[baseline], **options)
+        for name, of_rows in scores.items()
+        if name != baseline
+    }
+    adjusted = holm([found.p_value for found in comparisons.values()])
+    p_values = dict(zip(comparisons, adjusted.tolist(), strict=True))
+    return Comparisons(baseline=baseline, comparisons=comparisons, p_values=p_values)

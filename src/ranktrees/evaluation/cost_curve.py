@@ -1,0 +1,110 @@
+"""The cost of a model's features against its quality, as trees are added."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktrees.evaluation.early_exit import check_early_exit, drop_rows, rows_dropped_last
+from ranktrees.support.plotting import axes_or_new
+
+__all__ = ["CostCurve", "cost_curve_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class CostCurve:
+    """Cost against quality as trees are added, as returned by a model's ``cost_curve``.
+
+    Attributes
+    ----------
+    measure : str
+        The name of the measure.
+    n_trees : ndarray of int64, shape (n_trees,)
+        The numbers of trees: 1, 2, ...
+    cost : ndarray of float64, shape (n_trees,)
+        The cost of the features that the first ``n_trees`` trees use, and of these trees, averaged over the
+        rows. A row that left early has not paid for later trees, and features that only these use.
+    value : ndarray of float64, shape (n_trees,)
+        The value of the measure with the first ``n_trees`` trees.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.evaluation import CostCurve
+    >>> CostCurve("ndcg @ 10", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625]))
+    CostCurve(2 trees: cost 5 ... 25, ndcg @ 10 0.5 ... 0.625)
+    """
+
+    measure: str
+    n_trees: np.ndarray
+    cost: np.ndarray
+    value: np.ndarray
+
+    def __repr__(self):
+        if not len(self.n_trees):
+            return "CostCurve(no trees)"
+        cost, value = (f"{each[0]:.4g} ... {each[-1]:.4g}" for each in (self.cost, self.value))
+        return f"CostCurve({len(self.n_trees)} trees: cost {cost}, {self.measure} {value})"
+
+    def plot(self, ax=None, **line):
+        """Plot the value of the measure over the cost, from the first tree to the last.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            The axes to plot on. If None, a new figure is created.
+        **line
+            Keyword arguments passed to ``ax.plot``, such as ``label`` and ``color``.
+
+        Returns
+        -------
+        ax : matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_or_new(ax)
+        ax.plot(self.cost, self.value, **{"marker": ".", "markersize": 3} | line)
+        ax.set(xlabel="cost per row", ylabel=self.measure)
+        return ax
+
+
+def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows, n_threads):
+    """Return the `CostCurve` of one model.
+
+    Parameters
+    ----------
+    stages : iterable of ndarray of float64, shape (n_rows,)
+        The scores with the first tree, with the first two, and so on.
+    costs : ndarray of float64, shape (n_trees + 1,)
+        The cost of the first 0, 1, ... trees.
+    value_of : callable
+        Maps scores to the value of the measure.
+    measure : Measure or str
+        The measure or its name. If the measure depends only on the order of the rows of each query, dropped
+        rows rank last.
+    early_exit : EarlyExit or None
+    queries : tuple of order and offsets, or None
+    n_rows, n_threads : int
+
+    Returns
+    -------
+    CostCurve
+    """
+    check_early_exit(early_exit)
+    ranks = getattr(measure, "by_order", False) and measure.by_query
+    stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
+    cost, value = [], []
+
+    def scores_after(rows, first, stop):
+        for n_trees in range(first + 1, stop + 1):
+            scores[rows], seen[rows] = next(stages)[rows], n_trees
+            cost.append(costs[seen].mean())
+            value.append(value_of(rows_dropped_last(scores, seen) if ranks else scores))
+        return scores[rows]
+
+    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)
+    return CostCurve(str(measure), np.arange(1, len(costs)), np.array(cost), np.array(value))

@@ -1,0 +1,299 @@
+"""How good a model is after each of its trees: by any measures, on any rows, or as recorded during its fit.
+
+In scikit-learn a *learning curve* shows what a model gains from more rows. These are curves over more trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ranktrees.evaluation.predictions import score_method, staged_scores_by
+from ranktrees.measures import Measure, as_measure
+from ranktrees.rows import check_score
+from ranktrees.rows.values import as_seen
+from ranktrees.support.numeric import is_whole
+from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.plotting import axes_or_new
+from ranktrees.support.spelling import spelt
+
+__all__ = ["ScoreCurves", "score_curves"]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ScoreCurves:
+    """The result of `score_curves`: a curve for each set of rows and each measure.
+
+    ``curves["validation", "ndcg@10"]`` is an array, and ``pandas.DataFrame(curves.values, curves.n_trees)``
+    is a table of all curves.
+
+    Attributes
+    ----------
+    n_trees : ndarray of int64, shape (n_points,)
+        The numbers of trees after which the model was measured.
+    values : dict of (str, Measure or "loss") to ndarray of float64, shape (n_points,)
+        The curves, by the name of the set and the measure.
+    kept : int
+        The number of trees that the model has. After early stopping it has fewer than it has grown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.evaluation import ScoreCurves
+    >>> from ranktrees.measures import NDCG
+    >>> values = {("validation", NDCG @ 10): np.array([0.5, 0.75, 0.625])}
+    >>> curves = ScoreCurves(np.array([10, 20, 30]), values, 20)
+    >>> curves
+    after 10, ..., 30 trees, 20 kept
+    validation, NDCG @ 10: 0.5000 ... 0.6250, best 0.7500 after 20
+    >>> curves["validation", "ndcg@10"]
+    array([0.5  , 0.75 , 0.625])
+    >>> curves.best("validation")
+    (20, 0.75)
+    """
+
+    n_trees: np.ndarray
+    values: dict[tuple[str, Measure | str], np.ndarray]
+    kept: int
+
+    def __getitem__(self, key):
+        name, measure = key
+        return self.values[self._keys(name, measure)[0]]
+
+    def __repr__(self):
+        kept = f", {self.kept} kept" if self.kept < self.n_trees[-1] else ""
+        lines = [f"after {self.n_trees[0]}, ..., {self.n_trees[-1]} trees{kept}"]
+        for (name, measure), values in self.values.items():
+            n_trees, value = self.best(name, measure)
+            ends = f"{values[0]:.4f} ... {values[-1]:.4f}"
+            lines.append(f"{name}, {measure}: {ends}, best {value:.4f} after {n_trees}")
+        return "\n".join(lines)
+
+    def best(self, name, measure=None):
+        """Return the number of trees with which a measure is best, and its value there.
+
+        Of equally good points the first is taken.
+
+        Parameters
+        ----------
+        name : str
+            The name of the set of rows.
+        measure : str or Measure, default=None
+            The measure. If None, the first measure of the set.
+
+        Returns
+        -------
+        n_trees : int
+            The number of trees.
+        value : float
+            The value of the measure with that many trees.
+
+        Raises
+        ------
+        KeyError
+            If there is no such curve; the message lists the curves that there are.
+        """
+        key = self._keys(name, measure)[0]
+        measure, values = key[1], self.values[key]
+        is_error = measure == "loss" or not measure.greater_is_better
+        best = int(np.nanargmin(values) if is_error else np.nanargmax(values))
+        return int(self.n_trees[best]), float(values[best])
+
+    def plot(self, measure=None, ax=None, **style):
+        """Plot the curves of a measure, with a dot where each is best.
+
+        If the model has kept fewer trees than it has grown, a vertical line shows where it ends.
+
+        Parameters
+        ----------
+        measure : str or Measure, default=None
+            The measure. If None, the first of the measures.
+        ax : matplotlib Axes, default=None
+            The axes to plot on. If None, a new figure is created.
+        **style
+            Keyword arguments passed to `matplotlib.axes.Axes.plot`, which draws the lines.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        KeyError
+            If there is no curve of the measure; the message lists the curves that there are.
+        """
+        keys = self._keys(measure=measure)
+        ax = axes_or_new(ax)
+        for name, measure in keys:
+            (line,) = ax.plot(self.n_trees, self.values[name, measure], **({"label": name} | style))
+            ax.plot(*self.best(name, measure), "o", color=line.get_color())
+        if self.kept < self.n_trees[-1]:
+            ax.axvline(self.kept, color="grey", linewidth=0.8, label="trees kept")
+        ax.set(xlabel="trees", ylabel=str(measure))
+        ax.legend()
+        return ax
+
+    def _keys(self, name=None, measure=None):
+        """The keys of the curves of a set (None: of all sets) and of a measure (None: of their first one)."""
+        keys = [key for key in self.values if name in (None, key[0])]
+        if measure is not None:
+            measure = _measure_or_loss(measure)
+        elif keys:
+            measure = keys[0][1]
+        keys = [key for key in keys if key[1] == measure]
+        if not keys:
+            wanted = ", ".join(str(one) for one in (name, measure) if one is not None)
+            there_are = "; ".join(f"{name}, {measure}" for name, measure in self.values)
+            raise KeyError(
+                f"there is no curve of {wanted}; expected one of: {there_are}. For others, pass sets and "
+                "measures to score_curves."
+            )
+        return keys
+
+
+def _measure_or_loss(measure):
+    return measure if isinstance(measure, str) and measure == "loss" else as_measure(measure)
+
+
+def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
+    """Measure a model after each of its trees.
+
+    Parameters
+    ----------
+    model : estimator
+        A fitted model of this library or another, with ``staged_predict`` or, for a classifier of two
+        classes, ``staged_decision_function`` or ``staged_predict_proba``.
+    sets : dict of str to tuple, default=None
+        The rows to measure on, by name: ``(X, y)`` or ``(X, y, qid)``. The rows may be in any order, and the
+        ids may be a level of the index of ``y``. Without ids all rows are one query. If None, the curves are
+        those that a boosted model of this library has recorded during its fit: one measure (``scoring``) or
+        the loss, on its training and validation rows, including the trees that early stopping has cut off.
+    measures : str, Measure, callable or sequence of them, default="ndcg@10"
+        The measures to compute on ``sets``. Ignored if ``sets`` is None.
+    every : int, default=1
+        Measure after each ``every``-th tree, and after the last.
+
+    Returns
+    -------
+    ScoreCurves
+        The curves.
+
+    Raises
+    ------
+    TypeError
+        If the model does not predict in stages.
+    ValueError
+        If rows, labels or ids cannot be read, if the model was fitted with ids and a set has none, if a
+        measure is not defined on a set, or if ``sets`` is None and the fit has recorded nothing.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking, score_curves
+    >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+    >>> train, test = qid < 40, qid >= 40
+    >>> ranker = LambdaMARTRanker(max_iter=50, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> sets = {"training": (X[train], y[train], qid[train]), "test": (X[test], y[test], qid[test])}
+    >>> curves = score_curves(ranker, sets, ["ndcg@10", "err"])
+    >>> list(curves.values)
+    [('training', NDCG @ 10), ('training', ERR), ('test', NDCG @ 10), ('test', ERR)]
+    >>> bool(curves["test", "err"][-1] > curves["test", "err"][0])
+    True
+    """
+    check_is_fitted(model)
+    follows_fit = sets is None and hasattr(model, "_followed")
+    if not follows_fit and not hasattr(model, f"staged_{score_method(model)}"):
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: for a "
+            "pipeline, pass the last step, and rows transformed by the steps before it."
+        )
+    if not is_whole(every, 1):
+        raise ValueError(f"every={every!r}; expected a whole number of at least 1.")
+    if sets is None:
+        return _followed(model, every)
+    if not (isinstance(sets, Mapping) and sets):
+        raise ValueError(
+            f'sets is a {type(sets).__name__}; expected a dict that is not empty, such as {{"test": (X, y, '
+            "qid)}."
+        )
+    given = [measures] if isinstance(measures, str | Measure) or callable(measures) else list(measures)
+    if not given:
+        raise ValueError("measures is empty; expected one or more, such as 'ndcg@10'.")
+    measures = [as_measure(one) for one in given]
+    n_threads = effective_n_threads(getattr(model, "n_jobs", None))
+    values = {}
+    for name, rows in sets.items():
+        if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
+            raise ValueError(f"sets has {as_seen(rows)} as {name!r}; expected a tuple (X, y) or (X, y, qid).")
+        X, y, qid = rows if len(rows) == 3 else (*rows, None)
+        data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
+        for measure in measures:
+            measure.check_labels(data.labels, f"y of {name!r}")
+        curves = {}
+        for method in dict.fromkeys(score_method(model, measure) for measure in measures):
+            some = [measure for measure in measures if score_method(model, measure) == method]
+            bound_measures = [measure.bind(data.labels, data.offsets, None, n_threads) for measure in some]
+            n_trees, of_set = [], []
+            for n, scores in _every(every, staged_scores_by(model, X, some[0])):
+                n_trees.append(n)
+                scores = data.internal(scores)
+                of_set.append([bound_measure.mean(scores) for bound_measure in bound_measures])
+            if not n_trees:
+                raise ValueError("model has no trees; expected at least one: fit it with more.")
+            curves |= zip(some, np.array(of_set).T, strict=True)
+        for measure in measures:
+            if np.isnan(curves[measure]).any():
+                raise ValueError(
+                    f"{measure} is not defined on any query of {name!r}: pass other rows, or set empty_query."
+                )
+            values[name, measure] = curves[measure]
+    return ScoreCurves(np.array(n_trees), values, n_trees[-1])
+
+
+def _every(every, stages):
+    """Yield (number, stage) for each ``every``-th stage, and for the last."""
+    number = 0
+    for number, stage in enumerate(stages, start=1):
+        if number % every == 0:
+            yield number, stage
+    if number % every:
+        yield number, stage
+
+
+def _measure_called(text, model):
+    """The measure that the fit has followed, even if the parameters have changed since."""
+    if text == spelt(None):
+        return "loss"
+    if model._scoring() != "loss" and spelt(now := as_measure(model._scoring())) == text:
+        return now
+    try:
+        return as_measure(text)
+    except ValueError as error:
+        raise ValueError(
+            f"sets is None, but scoring has changed since the model was fitted, when it was {text}: set it "
+            "back, or pass rows to measure on."
+        ) from error
+
+
+def _followed(model, every):
+    """The curves that a model of this library has recorded during its fit."""
+    followed = getattr(model, "_followed", {})
+    attributes = {"training": "train_score_", "validation": "validation_score_"}
+    scores = {name: getattr(model, attributes[name]) for name in followed}
+    scores = {name: of_rounds for name, of_rounds in scores.items() if len(of_rounds)}
+    if not scores:
+        raise ValueError(
+            "sets is None, but the model recorded no scores while it was fitted: fit it with validation "
+            'rows or early_stopping=True, or pass rows to measure on, such as sets={"test": (X, y, qid)}.'
+        )
+    n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
+    values = {}
+    for name, of_rounds in scores.items():
+        measure = _measure_called(followed[name], model)
+        sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
+        values[name, measure] = sign * of_rounds[n_trees - 1]
+    return ScoreCurves(n_trees, values, model.best_iteration_)

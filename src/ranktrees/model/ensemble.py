@@ -1,0 +1,1095 @@
+"""The model in memory, the same for all estimators: trees as arrays, checked once and never changed."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import mmap
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, reduce
+from operator import add
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ranktrees._core.model.trees import FAULTS, find_fault, node_depths, tidy
+from ranktrees._core.support.dtypes import NODE
+from ranktrees.model import native, scoring
+from ranktrees.model.costs import FeatureCosts
+from ranktrees.model.scorer import Scorer
+from ranktrees.support.files import read_file, replace_file
+from ranktrees.support.listed import are_in_order
+from ranktrees.support.numeric import is_whole
+
+__all__ = ["Ensemble", "Tree", "Trees"]
+
+MAX_CATEGORIES = 256
+
+NO_CATEGORIES = np.empty(0)  # shared by all, so that a feature without categories takes no memory
+NO_CATEGORIES.flags.writeable = False
+
+# Room for trees to come: SPARE times what all expected trees need at the mean size so far, but at most room
+# for twice the nodes that there are plus AHEAD nodes, 470 MB.
+SPARE, AHEAD = 1.25, 1 << 23
+
+# Memory is touched for this many nodes ahead, 115 kB. Page by page it would take three times as long.
+TOUCHED = 1 << 11
+
+RAW = np.dtype((np.void, NODE.itemsize))  # so that records are copied as a whole, not field by field
+
+
+class Tree:
+    """One tree of an ensemble, as a view for inspection.
+
+    Attributes
+    ----------
+    nodes : ndarray of shape (n_nodes,), `NODE` records
+        The nodes of the tree, root first, as in `Ensemble`.
+    bitsets : ndarray of shape (n_categorical_nodes, 8), uint32
+        The bit sets of the whole ensemble, into which ``nodes["categories"]`` points.
+
+    Examples
+    --------
+    >>> leaf = np.zeros(1, NODE)
+    >>> leaf["feature"] = -1
+    >>> Ensemble.from_trees([leaf], n_features=1)[0]
+    Tree(1 leaves, depth 0)
+    """
+
+    __slots__ = ("bitsets", "nodes")
+
+    def __init__(self, nodes, bitsets):
+        self.nodes = nodes
+        self.bitsets = bitsets
+
+    def __len__(self):
+        return len(self.nodes)
+
+    def __repr__(self):
+        return f"Tree({self.n_leaves} leaves, depth {self.depth})"
+
+    @property
+    def n_leaves(self) -> int:
+        """The number of leaves."""
+        return int(np.count_nonzero(self.nodes["feature"] < 0))
+
+    @property
+    def depth(self) -> int:
+        """The number of splits between the root and the deepest leaf."""
+        return _depth(self.nodes, np.array([0, len(self.nodes)]))
+
+
+class Trees(Sequence):
+    """A growing sequence of trees, from which an ensemble is made.
+
+    Each tree is copied to its place in one array, or written there in the first place, so that no tree is in
+    memory twice when the trees become an ensemble. The array has room for the trees that are expected. Room
+    that has not been written to takes no memory.
+
+    ::
+
+        nodes  | tree 0 | tree 1 | ... | room, by the mean size of those before |
+
+    As a sequence it holds the pairs of nodes and bit sets that were appended, with one bit set per
+    categorical node, in order.
+
+    Parameters
+    ----------
+    n_expected : int
+        The number of trees that are expected.
+
+    Examples
+    --------
+    >>> leaf = np.zeros(1, NODE)
+    >>> leaf["feature"] = -1
+    >>> trees = Trees(2)
+    >>> trees.append(leaf)
+    >>> trees.append(leaf)
+    >>> trees.ensemble(n_features=1)
+    Ensemble(n_trees=2, n_nodes=2, depth=0, n_features=1, base=0.0, average=False)
+    """
+
+    def __init__(self, n_expected):
+        self.n_expected = n_expected
+        self._nodes, self._ends, self._n_touched = np.empty(0, NODE), [0], 0
+        self._bitsets, self._set_ends = [np.zeros((0, 8), np.uint32)], [0]
+
+    def __len__(self):
+        return len(self._ends) - 1
+
+    def __getitem__(self, t):
+        t = range(len(self))[t]
+        nodes = self._nodes[self._ends[t] : self._ends[t + 1]].copy()
+        nodes["categories"][_categorical(nodes)] -= self._set_ends[t]
+        return nodes, self._bitsets[t + 1]
+
+    def append(self, nodes, bitsets=None):
+        """Append a tree.
+
+        Parameters
+        ----------
+        nodes : ndarray of `NODE` records
+            The nodes of the tree, root first.
+        bitsets : ndarray of shape (n, 8), uint32, or None
+            The bit sets of the tree, which the ``categories`` of its nodes index, from 0 on.
+
+        Raises
+        ------
+        ValueError
+            If a node asks for a bit set that is not there.
+        """
+        used = none = self._bitsets[0]
+        if (nodes["categories"] >= 0).any():
+            used = self._used_bitsets(nodes, none if bitsets is None else bitsets)
+        self.room(len(nodes)).view(RAW)[:] = nodes.view(RAW)
+        self.keep(len(nodes), used)
+
+    def room(self, n_nodes):
+        """Return the room for the next tree. Once it is written there, `keep` appends it.
+
+        Parameters
+        ----------
+        n_nodes : int
+            The number of nodes of the tree.
+
+        Returns
+        -------
+        nodes : ndarray of `NODE` records
+            The array to write the nodes to.
+        """
+        first, last = self._ends[-1], self._ends[-1] + n_nodes
+        if last > len(self._nodes):
+            expected = last * max(1.0, self.n_expected / (len(self) + 1))
+            self._nodes = _in_room(self._nodes[:first], min(int(SPARE * expected), 2 * last + AHEAD))
+            self._n_touched = first
+        if last > self._n_touched:
+            self._n_touched = last + TOUCHED
+            self._nodes[first : self._n_touched].view(np.uint8)[:: mmap.PAGESIZE] = 0
+        return self._nodes[first:last]
+
+    def keep(self, n_nodes, bitsets):
+        """Append the tree that has been written to `room`.
+
+        Parameters
+        ----------
+        n_nodes : int
+            The number of nodes of the tree.
+        bitsets : ndarray of shape (n, 8), uint32
+            One bit set for each categorical node, in order.
+        """
+        if len(bitsets):
+            nodes = self.room(n_nodes)
+            nodes["categories"][_categorical(nodes)] = self._set_ends[-1] + np.arange(len(bitsets))
+        self._ends.append(self._ends[-1] + n_nodes)
+        self._bitsets.append(bitsets)
+        self._set_ends.append(self._set_ends[-1] + len(bitsets))
+
+    def _used_bitsets(self, nodes, bitsets):
+        """A bit set for each categorical node of a tree."""
+        used = nodes["categories"][_categorical(nodes)]
+        if used.max(initial=-1) >= len(bitsets):
+            raise ValueError(
+                f"tree {len(self)}: categories must be below {len(bitsets)}, its number of bit sets"
+            )
+        return bitsets[used]
+
+    def ensemble(self, **others) -> Ensemble:
+        """Make an ensemble of the trees so far. It shares their nodes, which never change.
+
+        Parameters
+        ----------
+        n_features, categories, base, average, feature_names, category_levels
+            As for `Ensemble`.
+
+        Returns
+        -------
+        Ensemble
+        """
+        nodes, bitsets = self._nodes[: self._ends[-1]], np.concatenate(self._bitsets)
+        return Ensemble._owning(nodes, np.array(self._ends, np.int64), bitsets=bitsets, **others)
+
+
+def _in_room(nodes, n):
+    """Copy the nodes to an array with room for ``n``, whose pages are allocated when they are written to.
+
+    An array of NumPy's would ask for huge pages, which virtual machines may take longer to provide than a
+    tree takes to grow.
+    """
+    room = np.frombuffer(mmap.mmap(-1, n * NODE.itemsize, access=mmap.ACCESS_COPY), NODE)
+    room[: len(nodes)].view(RAW)[:] = nodes.view(RAW)
+    return room
+
+
+def _categorical(nodes):
+    return np.flatnonzero((nodes["categories"] >= 0) & (nodes["feature"] >= 0))
+
+
+class Ensemble:
+    r"""A model made of trees, as arrays. Training makes it, and formats and scorers read it.
+
+    A row starts at the root of each tree. At a node it goes left if its value ``x`` of ``feature`` is
+    ``x <= cut``, compared in double precision. If the value is missing (NaN), it goes left if
+    ``missing_left`` is 1. A categorical node (``categories >= 0``) looks the value up in the feature's
+    ``categories``: a category goes left if its bit is set in row ``categories`` of ``bitsets``, and a value
+    that is not listed counts as missing. The values of the leaves that are reached are added up, see
+    `predict`.
+
+    Every ensemble is valid. The constructor refuses arrays in which a walk could leave the tree or go round
+    in circles, whoever made them. It copies its arguments, brings them into the one form in which equal
+    models are equal arrays (unused fields zero, one bit set per categorical node, in order), and makes them
+    read-only.
+
+    Parameters
+    ----------
+    nodes : array-like of shape (n_nodes,), `NODE` records
+        The nodes of all trees, one tree after another, each root first. The fields are ``cut``, the ``value``
+        of the node (in a leaf: what it adds), the ``gain`` of its split, the ``count`` of rows seen in
+        training, ``feature`` (-1 in a leaf), ``left`` and ``right`` (indices within the tree, above the
+        node's own), ``categories`` (-1 unless categorical) and ``missing_left`` (0 or 1).
+    tree_offsets : array-like of shape (n_trees + 1,), int64
+        Tree ``t`` is ``nodes[tree_offsets[t]:tree_offsets[t + 1]]``.
+    n_features : int
+        The number of features of a row, at least 1.
+    bitsets : array-like of shape (n, 8), uint32, default=None
+        One set of category codes per categorical node: code ``c`` is bit ``c % 32`` of word ``c // 32``.
+    categories : sequence of length n_features, default=None
+        For each feature None, or up to 256 rising finite float64 values. The code of a category is its index.
+        Features with categorical nodes must have them.
+    base : float, default=0.0
+        The number that every score starts from.
+    average : bool, default=False
+        Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
+    feature_names : sequence of str, length n_features, default=None
+        The names of the columns of a data frame, in their order, each name once. None if they are not known.
+    category_levels : mapping of int to tuple, default=None
+        For each category column of a data frame, by the number of the feature, the levels that the values
+        0, 1, ... stand for: strings, booleans or finite numbers, each once.
+
+    Attributes
+    ----------
+    nodes, tree_offsets, bitsets, categories, base, average, n_features, feature_names, category_levels
+        The parameters above, in canonical form and read-only.
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not a model; the message names the first tree and node at fault.
+
+    See Also
+    --------
+    Ensemble.from_trees : build from one array of nodes per tree.
+
+    Examples
+    --------
+    One split: rows with ``x <= 0.5`` score 1 and others 2. Rows without a value score like the former.
+
+    >>> import numpy as np
+    >>> from ranktrees._core.support.dtypes import NODE
+    >>> from ranktrees.model import Ensemble
+    >>> stump = np.zeros(3, NODE)
+    >>> stump["feature"] = [0, -1, -1]
+    >>> stump["left"][0], stump["right"][0], stump["cut"][0] = 1, 2, 0.5
+    >>> stump["missing_left"][0] = 1
+    >>> stump["categories"] = -1
+    >>> stump["value"] = [0, 1, 2]
+    >>> ensemble = Ensemble.from_trees([stump, stump], n_features=1)
+    >>> ensemble
+    Ensemble(n_trees=2, n_nodes=6, depth=1, n_features=1, base=0.0, average=False)
+    >>> ensemble.predict(np.array([[0.5], [0.6], [np.nan]]))
+    array([2., 4., 2.])
+    >>> ensemble.leaves(np.array([[0.5], [0.6]]))
+    array([[1, 1],
+           [2, 2]], dtype=int32)
+    >>> Ensemble.from_bytes(ensemble.to_bytes()) == ensemble
+    True
+    >>> named = Ensemble.from_trees([stump], n_features=1, feature_names=["clicks"])
+    >>> Ensemble.from_bytes(named.to_bytes()).feature_names
+    ('clicks',)
+    """
+
+    def __init__(
+        self,
+        nodes: ArrayLike,
+        tree_offsets: ArrayLike,
+        *,
+        n_features: int,
+        bitsets: ArrayLike | None = None,
+        categories: Sequence | None = None,
+        base: float = 0.0,
+        average: bool = False,
+        feature_names: Sequence[str] | None = None,
+        category_levels: Mapping[int, Sequence] | None = None,
+    ):
+        bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
+        nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
+        self._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        self._call_columns(feature_names, category_levels)
+
+    @classmethod
+    def _owning(
+        cls,
+        nodes,
+        tree_offsets,
+        *,
+        n_features,
+        bitsets,
+        categories=None,
+        base=0.0,
+        average=False,
+        feature_names=None,
+        category_levels=None,
+    ):
+        """Make an ensemble of arrays that it may own, without copying them."""
+        ensemble = cls.__new__(cls)
+        ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        ensemble._call_columns(feature_names, category_levels)
+        return ensemble
+
+    def _call_columns(self, feature_names, category_levels):
+        self.feature_names = checked_names(feature_names, self.n_features)
+        self.category_levels = MappingProxyType(_checked_levels(category_levels or {}, self.n_features))
+
+    def _own(self, nodes, tree_offsets, bitsets, n_features, categories, base, average):
+        """Check the arrays and keep them."""
+        self.n_features = int(n_features)
+        self.base = float(base)
+        self.average = bool(average)
+        if not 1 <= self.n_features < 2**31:
+            raise ValueError(f"n_features must be between 1 and 2**31 - 1, got {n_features}")
+        if not np.isfinite(self.base):
+            raise ValueError(f"base must be finite, got {self.base}")
+        self.categories = _checked_categories(categories, self.n_features)
+        self.nodes, self.tree_offsets = nodes, tree_offsets
+        _check_nodes(self.nodes, self.tree_offsets, bitsets, self.categories, self.n_features)
+        self.bitsets = _tidy_bitsets(self.nodes, bitsets, self.categories)
+        for array in (self.nodes, self.tree_offsets, self.bitsets):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_trees(
+        cls,
+        trees: Sequence[NDArray],
+        bitsets: Sequence[NDArray | None] | None = None,
+        *,
+        n_features: int,
+        categories: Sequence | None = None,
+        base: float = 0.0,
+        average: bool = False,
+        feature_names: Sequence[str] | None = None,
+        category_levels: Mapping[int, Sequence] | None = None,
+    ) -> Ensemble:
+        """Build from one array of nodes per tree.
+
+        Parameters
+        ----------
+        trees : sequence of ndarrays of `NODE` records
+            The trees, in the order in which they are added up.
+        bitsets : sequence of (ndarrays of shape (n, 8), uint32, or None), default=None
+            For each tree, the bit sets that the ``categories`` of its nodes index, from 0 on.
+        n_features, categories, base, average, feature_names, category_levels
+            As for `Ensemble`.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        ValueError
+            If a tree is not valid, or if ``bitsets`` has another length than ``trees``.
+        """
+        bitsets = [None] * len(trees) if bitsets is None else bitsets
+        if len(bitsets) != len(trees):
+            raise ValueError(f"bitsets has {len(bitsets)} entries, expected {len(trees)}, one per tree")
+        joined = Trees(len(trees))
+        for nodes, sets in zip(trees, bitsets, strict=True):
+            joined.append(np.asarray(nodes, NODE), sets)
+        return joined.ensemble(
+            n_features=n_features,
+            categories=categories,
+            base=base,
+            average=average,
+            feature_names=feature_names,
+            category_levels=category_levels,
+        )
+
+    def _replace(self, **changes) -> Ensemble:
+        arrays = ("nodes", "tree_offsets", "bitsets", "categories")
+        names = (*arrays, "n_features", "base", "average", "feature_names", "category_levels")
+        return Ensemble(**{name: getattr(self, name) for name in names} | changes)
+
+    def _with_columns(self, feature_names, category_levels) -> Ensemble:
+        """The same trees, shared, with other column names; levels that cannot be written are left out."""
+        ensemble = Ensemble.__new__(Ensemble)
+        vars(ensemble).update(vars(self))
+        category_levels = {j: each for j, each in category_levels.items() if all(map(_can_be_written, each))}
+        ensemble._call_columns(feature_names, category_levels)
+        return ensemble
+
+    @property
+    def n_trees(self) -> int:
+        """The number of trees."""
+        return len(self.tree_offsets) - 1
+
+    @cached_property
+    def depth(self) -> int:
+        """The number of splits between a root and the deepest leaf of all trees."""
+        return _depth(self.nodes, self.tree_offsets)
+
+    @cached_property
+    def category_table(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """The categories of all features one after another, and the offsets between those of each feature."""
+        values = [each for each in self.categories if each is not None and len(each)]
+        offsets = np.zeros(self.n_features + 1, np.int64)
+        sizes = (0 if each is None else len(each) for each in self.categories)
+        np.cumsum(np.fromiter(sizes, np.int64, self.n_features), out=offsets[1:])
+        return np.concatenate([NO_CATEGORIES, *values]), offsets
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """The ensemble compiled for scoring, on first use. It is neither copied nor pickled."""
+        return Scorer(self)
+
+    def __len__(self):
+        return self.n_trees
+
+    def __getitem__(self, t) -> Tree:
+        if isinstance(t, slice):
+            raise TypeError(
+                "an ensemble is indexed by the number of a tree, not by a slice; use first(n) or after(n) "
+                "for several trees"
+            )
+        if not -self.n_trees <= t < self.n_trees:
+            raise IndexError(f"there is no tree {t} in an ensemble of {self.n_trees} trees")
+        t %= self.n_trees
+        return Tree(self.nodes[self.tree_offsets[t] : self.tree_offsets[t + 1]], self.bitsets)
+
+    def __repr__(self):
+        return (
+            f"Ensemble(n_trees={self.n_trees}, n_nodes={len(self.nodes)}, depth={self.depth}, "
+            f"n_features={self.n_features}, base={self.base!r}, average={self.average})"
+        )
+
+    def __eq__(self, other):
+        if not isinstance(other, Ensemble):
+            return NotImplemented
+        return self.to_bytes() == other.to_bytes()
+
+    def __hash__(self):
+        return hash(self.to_bytes())
+
+    def __getstate__(self):  # rather than __reduce__, which skops does not call
+        return self.to_bytes()
+
+    def __setstate__(self, file):
+        vars(self).update(vars(Ensemble.from_bytes(file)))
+
+    def __sklearn_clone__(self):
+        return self  # it never changes
+
+    def first(self, n: int) -> Ensemble:
+        """Return an ensemble of the first trees.
+
+        Parameters
+        ----------
+        n : int
+            The number of trees to keep, from 0 to ``n_trees``.
+
+        Returns
+        -------
+        Ensemble
+            The model as it was after ``n`` trees.
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is not a whole number, or is out of range.
+        """
+        self._check_number(n)
+        tree_offsets = self.tree_offsets[: n + 1]
+        first = self._replace(nodes=self.nodes[: tree_offsets[-1]], tree_offsets=tree_offsets)
+        if "scorer" in vars(self):  # it can stop after any tree
+            vars(first)["scorer"] = self.scorer
+        return first
+
+    def after(self, n: int) -> Ensemble:
+        """Return an ensemble without the first trees.
+
+        Parameters
+        ----------
+        n : int
+            The number of trees to leave out, from 0 to ``n_trees``.
+
+        Returns
+        -------
+        Ensemble
+            The remaining trees. ``first(n).extend(after(n))`` is the whole ensemble.
+
+        Raises
+        ------
+        ValueError
+            If ``n`` is not a whole number, or is out of range.
+        """
+        self._check_number(n)
+        start = self.tree_offsets[n]
+        return self._replace(nodes=self.nodes[start:], tree_offsets=self.tree_offsets[n:] - start)
+
+    def _of_trees(self, trees, base) -> Ensemble:
+        """The ensemble of some of the trees, in the order of their numbers."""
+        picked = [slice(*self.tree_offsets[t : t + 2]) for t in trees]
+        nodes = self.nodes.view(RAW)
+        nodes = np.concatenate([nodes[:0], *(nodes[own] for own in picked)]).view(NODE)
+        tree_offsets = np.cumsum([0, *(own.stop - own.start for own in picked)])
+        return self._replace(nodes=nodes, tree_offsets=tree_offsets, base=base)
+
+    def _of_classes(self, bases) -> tuple[Ensemble, ...]:
+        """The trees of each class, if they take turns, added to the base of the class."""
+        n = len(bases)
+        return tuple(self._of_trees(range(k, len(self), n), base) for k, base in enumerate(bases))
+
+    @staticmethod
+    def _in_turn(ensembles) -> Ensemble:
+        """The trees of all classes, which take turns."""
+        joined, n_rounds = Ensemble.joined(ensembles), len(ensembles[0])
+        return joined._of_trees(np.arange(len(joined)).reshape(-1, n_rounds).T.flat, 0.0)
+
+    def _check_number(self, n):
+        if not is_whole(n, 0, self.n_trees):
+            raise ValueError(
+                f"n must be between 0 and the number of trees, {self.n_trees}, got {n!r}; expected a whole "
+                "number"
+            )
+
+    def extend(self, other: Ensemble) -> Ensemble:
+        """Return an ensemble with the trees of another one after these.
+
+        Parameters
+        ----------
+        other : Ensemble
+            Trees over the same features, added to the same ``base``. If the two list different categories of
+            a feature, the result lists the categories of both, and the trees of each still treat those that
+            they did not list as missing. Column names and levels that only one of the two knows are taken
+            over.
+
+        Returns
+        -------
+        Ensemble
+            A new ensemble. Neither of the two changes.
+
+        Raises
+        ------
+        TypeError
+            If ``other`` is not an ensemble.
+        ValueError
+            If ``n_features``, ``base`` or ``average`` differ, if both know the names of the columns or the
+            levels of one and these differ, or if a feature would get more than 256 categories.
+
+        Examples
+        --------
+        >>> ensemble = Ensemble.from_trees([], n_features=3, base=0.25)
+        >>> ensemble.extend(ensemble) == ensemble
+        True
+        """
+        _require_ensemble(other, "other is")
+        for name in ("n_features", "base", "average"):
+            mine, its = getattr(self, name), getattr(other, name)
+            if mine != its:
+                raise ValueError(f"other has {name}={its}, expected {mine} as in the ensemble it extends")
+        return _one_after_another([self, other], self.base)
+
+    @staticmethod
+    def joined(ensembles: Sequence[Ensemble], weights: ArrayLike | None = None) -> Ensemble:
+        r"""Join several ensembles into one, whose score is the weighted sum of their scores.
+
+        The result has the trees of all ensembles, one ensemble after another, and sums them up rather than
+        averaging them. The weights go into the leaves: with :math:`w_i` the weight of ensemble :math:`i`,
+        :math:`b_i` its ``base``, and :math:`T_i` its number of trees if it has ``average`` set, else 1,
+
+        .. math:: b = \big(w_1 b_1 + w_2 b_2\big) + \dots \qquad\text{and}\qquad
+                  v \to \frac{w_i\, v}{T_i}
+
+        for each value :math:`v` of a node of ensemble :math:`i`. So the score is the weighted sum of the
+        scores up to rounding, and `ranktrees.model.scoring.predict` defines it to the last bit. Gains become
+        :math:`|w_i|\, g / T_i`, so that `feature_importances` are a weighted sum as well: a forest counts as
+        much as one tree, not as many. A single ensemble of weight 1 without ``average`` stays as it is.
+
+        Parameters
+        ----------
+        ensembles : sequence of Ensemble
+            At least one ensemble, all over the same features. If they list different categories of a feature,
+            the result lists the categories of all, and the trees of each still treat those that they did not
+            list as missing. Column names and levels that only some of them know are taken over.
+        weights : array-like of shape (n_ensembles,), default=None
+            Finite numbers. If None, each ensemble has weight 1. With 1 / n for each of n ensembles, the sum
+            is their mean.
+
+        Returns
+        -------
+        Ensemble
+            A new ensemble, without ``average``. Those given do not change.
+
+        Raises
+        ------
+        TypeError
+            If one of them is not an ensemble, or if a single ensemble is not passed in a list.
+        ValueError
+            If there are no ensembles, if ``n_features``, the names of the columns or the levels of one
+            differ, if ``weights`` is not one finite number for each ensemble, or if a feature would get more
+            than 256 categories.
+
+        Examples
+        --------
+        >>> forest = Ensemble.from_trees([], n_features=3, base=0.25, average=True)
+        >>> boosted = Ensemble.from_trees([], n_features=3, base=0.5)
+        >>> Ensemble.joined([forest, boosted], weights=[1.0, 3.0]).base
+        1.75
+        """
+        if isinstance(ensembles, Ensemble) or not isinstance(ensembles, Iterable):
+            raise TypeError(
+                f"ensembles is a {type(ensembles).__name__}; expected several: pass a list of them."
+            )
+        ensembles = list(ensembles)
+        if not ensembles:
+            raise ValueError("ensembles is empty, expected at least one ensemble")
+        for each in ensembles:
+            _require_ensemble(each, "ensembles has")
+        weights = np.ones(len(ensembles)) if weights is None else np.asarray(weights, np.float64)
+        if weights.shape != (len(ensembles),) or not np.isfinite(weights).all():
+            raise ValueError(
+                f"weights={weights.tolist()}, expected {len(ensembles)} finite numbers, one per ensemble"
+            )
+        n_features = sorted({each.n_features for each in ensembles})
+        if len(n_features) > 1:
+            raise ValueError(f"ensembles have {n_features} features, expected the same number in all")
+        weighted = [each._weighted(weight) for each, weight in zip(ensembles, weights.tolist(), strict=True)]
+        return _one_after_another(weighted, reduce(add, (each.base for each in weighted)))
+
+    def _weighted(self, weight) -> Ensemble:
+        """The ensemble that sums its trees and whose score is ``weight`` times the score of this one."""
+        nodes, share = self.nodes.copy(), max(self.n_trees, 1) if self.average else 1
+        nodes["value"] = weight * nodes["value"] / share
+        nodes["gain"] = abs(weight) * nodes["gain"] / share
+        return self._replace(nodes=nodes, base=weight * self.base, average=False)
+
+    def _with_categories(self, categories, spelt=None) -> Ensemble:
+        """The same ensemble with other categories listed; those new to a split go where missing values go.
+
+        ``spelt[feature]`` are the present categories of a feature, in their order, as ``categories`` spells
+        them.
+        """
+        if spelt is None and all(map(_same_categories, categories, self.categories)):
+            return self
+        spelt, bitsets = self.categories if spelt is None else spelt, self.bitsets.copy()
+        split = self.nodes[self.nodes["categories"] >= 0]
+        for feature in np.unique(split["feature"]):
+            here = split["feature"] == feature
+            is_same = np.equal.outer(categories[feature], spelt[feature])
+            known = is_same.any(axis=1)
+            goes_left = np.tile(split["missing_left"][here, None], len(known))
+            goes_left[:, known] = unpack(bitsets[here])[:, is_same[known].argmax(axis=1)]
+            bitsets[here] = pack(goes_left)
+        return self._replace(bitsets=bitsets, categories=categories)
+
+    def predict(
+        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ) -> NDArray[np.float64]:
+        """Score rows; see `ranktrees.model.scoring.predict`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n_rows, n_features)
+            Rows. NaN is a missing value, and an entry that is absent from a sparse matrix is 0. The columns
+            of a data frame must have the feature names of the ensemble, if it has any. Columns with
+            ``category_levels`` hold the levels themselves in a data frame, and their numbers in an array.
+        n_threads : int, default=1
+            The number of threads. Scores do not depend on it.
+        start : array-like of shape (n_rows,), default=None
+            The scores that the trees are added to, instead of ``base``.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,), float64
+            The scores.
+        """
+        return scoring.predict(self, X, n_threads, start=start)
+
+    def staged_predict(
+        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ) -> Iterator[NDArray[np.float64]]:
+        """Score rows after each tree; see `ranktrees.model.scoring.staged_predict`.
+
+        Parameters
+        ----------
+        X, n_threads, start
+            As for `predict`.
+
+        Yields
+        ------
+        ndarray of shape (n_rows,), float64
+            The scores with the first 1, 2, ... trees.
+        """
+        return scoring.staged_predict(self, X, n_threads, start=start)
+
+    def leaves(self, X: ArrayLike, n_threads: int = 1) -> NDArray[np.int32]:
+        """Find the leaf that each row reaches in each tree; see `ranktrees.model.scoring.leaves`.
+
+        Parameters
+        ----------
+        X, n_threads
+            As for `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_trees), int32
+            The indices of the leaves among the nodes of their tree.
+        """
+        return scoring.leaves(self, X, n_threads)
+
+    def feature_importances(self, kind: str = "gain") -> NDArray[np.float64]:
+        """Return how much the trees use each feature.
+
+        Parameters
+        ----------
+        kind : {"gain", "split"}, default="gain"
+            Whether to sum the gains of the splits of a feature, or to count them.
+
+        Returns
+        -------
+        ndarray of shape (n_features,), float64
+            The sums or counts, not normalised.
+
+        Raises
+        ------
+        ValueError
+            If ``kind`` is neither, or if a tree has splits but none of them has a gain. The files of CatBoost
+            do not contain gains.
+        """
+        if kind not in ("gain", "split"):
+            raise ValueError(
+                f"kind must be 'gain' or 'split' (XGBoost's total_gain and weight), got {kind!r}"
+            )
+        splits = self.nodes[self.nodes["feature"] >= 0]
+        if kind == "gain" and len(splits):
+            starts, has_splits = self.tree_offsets[:-1], np.diff(self.tree_offsets) > 1
+            gains = np.add.reduceat(self.nodes["gain"], starts)
+            counts = np.logical_or.reduceat(self.nodes["value"] != 0, starts)  # not joined with a weight of 0
+            if ((gains == 0) & has_splits & counts).any():
+                raise ValueError(
+                    "all splits of some trees have a gain of 0; expected the gain of each split, which "
+                    "CatBoost's files do not contain: use feature_importances('split'), which counts splits."
+                )
+        sums = np.zeros(self.n_features)
+        np.add.at(sums, splits["feature"], splits["gain"] if kind == "gain" else 1.0)
+        return sums
+
+    def costs_of_trees(self, feature_costs, feature_groups=None, tree_cost=0.0) -> NDArray[np.float64]:
+        """Return the cost of the features of the first trees, with each feature paid for once.
+
+        Parameters
+        ----------
+        feature_costs : array-like of shape (n_features,) or mapping of indices to costs
+            The costs of the features, at least 0. A mapping may leave out features that cost nothing.
+        feature_groups : sequence of sets of indices, default=None
+            Groups of features of the same cost that are paid for together.
+        tree_cost : float, default=0.0
+            What each tree costs besides, at least 0.
+
+        Returns
+        -------
+        ndarray of shape (n_trees + 1,), float64
+            The cost with no trees, with the first, with the first two, and so on.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If costs or groups are not valid; the message names them.
+
+        Examples
+        --------
+        The cost of rows that leave early:
+
+        >>> from ranktrees import EarlyExit, LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, n_features=5, random_state=0, return_X_y_qid=True)
+        >>> costs = [1, 1, 5, 5, 20]
+        >>> ranker = LambdaMARTRanker(max_iter=40, feature_costs=costs, random_state=0)
+        >>> ranker = ranker.fit(X, y, qid=qid)
+        >>> early_exit = EarlyExit(at=[1], drop=0.5)
+        >>> _, saved = ranker.predict(X, qid=qid, early_exit=early_exit, return_saved=True)
+        >>> of_trees = ranker.ensemble_.costs_of_trees(costs)
+        >>> of_rows = of_trees[saved.trees]
+        >>> bool(of_rows.mean() < of_trees[-1])
+        True
+        """
+        return FeatureCosts.of(feature_costs, feature_groups, self.n_features).after_trees(self, tree_cost)
+
+    def to_bytes(self) -> bytes:
+        """Write the native format; see `ranktrees.model.native`.
+
+        Returns
+        -------
+        bytes
+            The model. Equal models give the same bytes on every machine.
+        """
+        return native.dumps(self)
+
+    @staticmethod
+    def from_bytes(data) -> Ensemble:
+        """Read the native format; see `ranktrees.model.native`.
+
+        Parameters
+        ----------
+        data : bytes-like
+            The bytes that `to_bytes` returned.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        TypeError
+            If ``data`` is not bytes-like.
+        ValueError
+            If ``data`` is anything else than what `to_bytes` writes.
+        """
+        ensemble = Ensemble(**native.loads(data))
+        if ensemble.to_bytes() != bytes(data):
+            raise ValueError(
+                "not written by ranktrees: a field that is not used here is not zero, or the columns are "
+                "encoded differently"
+            )
+        return ensemble
+
+    def digest(self) -> str:
+        """Return a digest that identifies the model by its content.
+
+        Returns
+        -------
+        str
+            The SHA-256 of `to_bytes` in hexadecimal, as ``sha256sum`` prints it for a saved file. It is the
+            same for identical models, names of columns included, and only for them.
+        """
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def save(self, path) -> None:
+        """Write the model to a file.
+
+        A program that reads the file meanwhile sees the old file or the new one, never half of one.
+
+        Parameters
+        ----------
+        path : path-like
+            The path of the file.
+        """
+        replace_file(path, self.to_bytes())
+
+    @staticmethod
+    def load(path) -> Ensemble:
+        """Read a model from a file that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The path of the file.
+
+        Returns
+        -------
+        Ensemble
+
+        Raises
+        ------
+        ValueError
+            If the file is not a model or is damaged.
+        """
+        return read_file(path, Ensemble.from_bytes)
+
+
+def _require_ensemble(value, seen):
+    if not isinstance(value, Ensemble):
+        raise TypeError(
+            f"{seen} a {type(value).__name__}; expected an Ensemble: for a fitted estimator of trees, pass "
+            "its ensemble_."
+        )
+
+
+def _one_after_another(ensembles, base):
+    called = _called_by_any(ensembles)
+    categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
+    categories = _checked_categories(categories, ensembles[0].n_features)
+    ensembles = [one._with_categories(categories) for one in ensembles]
+    grown = [one for one in ensembles if one.n_trees]
+    if len(grown) == 1 and grown[0].base == base:
+        return grown[0]._with_columns(*called)
+    nodes, offsets, n_nodes, n_bitsets = [], [np.zeros(1, np.int64)], 0, 0
+    for one in ensembles:
+        own = one.nodes.copy()
+        own["categories"][own["categories"] >= 0] += n_bitsets
+        nodes.append(own)
+        offsets.append(n_nodes + one.tree_offsets[1:])
+        n_nodes, n_bitsets = n_nodes + len(one.nodes), n_bitsets + len(one.bitsets)
+    joined = ensembles[0]._replace(
+        nodes=np.concatenate(nodes),
+        tree_offsets=np.concatenate(offsets),
+        bitsets=np.concatenate([one.bitsets for one in ensembles]),
+        categories=categories,
+        base=base,
+    )
+    return joined._with_columns(*called)
+
+
+def _called_by_any(ensembles):
+    """The names and levels of columns that any of the ensembles knows; raises if they do not agree."""
+    names, levels = None, {}
+    for one in ensembles:
+        names = one.feature_names if names is None else names
+        if one.feature_names not in (None, names):
+            raise ValueError(
+                f"ensembles have the columns {list(names)} and {list(one.feature_names)}; expected the same, "
+                "in the same order: fit them to the same columns."
+            )
+        for feature, own in one.category_levels.items():
+            if levels.setdefault(feature, own) != own:
+                raise ValueError(
+                    f"ensembles have the levels {levels[feature]} and {own} of feature {feature}; expected "
+                    "the same: EnsembleRanker.average joins models with different levels."
+                )
+    return names, levels
+
+
+def depths_of(nodes, tree_offsets):
+    """int32[n_nodes]: the number of splits above each node."""
+    depths = np.empty(len(nodes), np.int32)
+    node_depths(nodes, tree_offsets, depths)
+    return depths
+
+
+def _depth(nodes, tree_offsets):
+    return int(depths_of(nodes, tree_offsets).max(initial=0))
+
+
+def _tidy_bitsets(nodes, bitsets, categories):
+    """One bit set per categorical node, in their order, without bits that stand for no category."""
+    split = np.flatnonzero(nodes["categories"] >= 0)
+    bitsets = bitsets[nodes["categories"][split]]
+    nodes["categories"][split] = np.arange(len(split))
+    n_categories = np.array([len(categories[feature]) for feature in nodes["feature"][split]], int)
+    return bitsets & pack(np.arange(MAX_CATEGORIES) < n_categories[:, None])
+
+
+def pack(bits):
+    """Return rows of up to 256 bits as rows of eight 32-bit words."""
+    full = np.zeros((len(bits), MAX_CATEGORIES), bool)
+    full[:, : bits.shape[1]] = bits
+    return np.packbits(full, axis=1, bitorder="little").view("<u4").astype(np.uint32)
+
+
+def unpack(bitsets):
+    return np.unpackbits(bitsets.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(bool)
+
+
+def _same_categories(one, two):
+    return one is two or (one is not None and two is not None and np.array_equal(one, two))
+
+
+def _union(one, two):
+    if one is None or two is None:
+        return two if one is None else one
+    return np.union1d(one, two)
+
+
+def _can_be_written(level):
+    return type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level))
+
+
+def checked_names(names, n_features):
+    """Return the checked names of the features, as a tuple of str, or None."""
+    if names is None:
+        return None
+    if not are_in_order(names):
+        raise ValueError(
+            f"feature_names={names!r}; expected a name for each column, in their order: pass a list of them."
+        )
+    names = tuple(names)
+    if len(names) != n_features:
+        raise ValueError(f"feature_names has {len(names)} entries, expected {n_features}, one per feature")
+    require_distinct(names, "feature_names", lambda name: isinstance(name, str), "strings")
+    return tuple(map(str, names))
+
+
+def checked_renames(names, own, n_features):
+    """Return checked names for columns that trees know as ``own``, or by no name; none of another column."""
+    names = checked_names(names, n_features)
+    if own is None or names == own:
+        return names
+    known = set(own)
+    if moved := [name for name, before in zip(names, own, strict=True) if name != before and name in known]:
+        raise ValueError(
+            f"feature_names={list(names)}, but the columns of the trees are called {list(own)}, in which "
+            f"{moved[0]!r} has another place; expected names in that order, or None to keep them."
+        )
+    return names
+
+
+def _checked_levels(category_levels, n_features):
+    checked = {}
+    for feature, levels in category_levels.items():
+        if not is_whole(feature, 0, n_features - 1):
+            raise ValueError(f"category_levels has a feature {feature!r}, expected 0 to {n_features - 1}")
+        levels = tuple(levels)
+        kinds = "strings, booleans and finite numbers"
+        require_distinct(levels, f"category_levels[{feature}]", _can_be_written, kinds)
+        checked[int(feature)] = levels
+    return dict(sorted(checked.items()))
+
+
+def require_distinct(values, called, is_right, expected):
+    """Raise unless all values are right and distinct."""
+    seen = set()
+    for value in values:
+        if not is_right(value):
+            raise ValueError(f"{called} has {reprlib.repr(value)}, expected {expected}")
+        if value in seen:
+            raise ValueError(f"{called} has {reprlib.repr(value)} twice, expected each once")
+        seen.add(value)
+
+
+def _checked_categories(categories, n_features):
+    if categories is None:
+        return (None,) * n_features
+    if len(categories) != n_features:
+        raise ValueError(f"categories has {len(categories)} entries, expected {n_features}, one per feature")
+    return tuple(
+        None if each is None else _checked_category_values(f, each) for f, each in enumerate(categories)
+    )
+
+
+def _checked_category_values(feature, values):
+    values = np.array(values, np.float64) + 0.0  # -0.0 and 0.0 are one category
+    if values.ndim != 1 or len(values) > MAX_CATEGORIES:
+        raise ValueError(f"categories[{feature}] must be a list of at most {MAX_CATEGORIES} values")
+    if not np.isfinite(values).all() or not (values[1:] > values[:-1]).all():
+        raise ValueError(f"categories[{feature}] must be finite and rising, each value once")
+    values.flags.writeable = False
+    return values if len(values) else NO_CATEGORIES
+
+
+def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
+    """Tidy the nodes, and raise if a walk could read outside the arrays, never end, or score NaN."""
+    if nodes.ndim != 1 or tree_offsets.ndim != 1 or len(tree_offsets) == 0:
+        raise ValueError("nodes and tree_offsets must be one-dimensional, tree_offsets not empty")
+    rising = (tree_offsets[1:] > tree_offsets[:-1]).all()  # a tree has at least one node
+    if tree_offsets[0] != 0 or not rising or tree_offsets[-1] != len(nodes):
+        raise ValueError(f"tree_offsets must rise from 0 to the number of nodes, {len(nodes)}")
+    if bitsets.ndim != 2 or bitsets.shape[1] != 8:
+        raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
+
+    tidy(nodes)
+    has_categories = np.fromiter((each is not None for each in categories), np.uint8, n_features)
+    scratch = np.zeros(len(nodes), np.uint8)
+    fault = find_fault(nodes, tree_offsets, len(bitsets), has_categories, scratch)
+    if fault is not None:
+        t, node, number = fault
+        message = FAULTS[number].format(n_features=n_features, n_bitsets=len(bitsets))
+        raise ValueError(f"tree {t}, node {node}: {message}")

@@ -1,0 +1,353 @@
+"""An ensemble compiled for scoring: values become codes once, then a tree costs a comparison per inner node.
+
+    cuts of a feature in all trees      -8.5      0      2.5      7
+    code: how many are below x        0   |   1   |   2   |   3   |   4         x <= 2.5  is  code <= 2
+
+Comparing codes is equivalent to comparing values, so scores are those of the plain walk in
+`ranktrees.model.scoring`, bit for bit. How codes are compared is described beside the kernel in ``units.h``
+(up to four inner nodes at a time, for all rows of a block) and in ``walking.h`` (from root to leaf, sixteen
+walks at a time).
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from ranktrees._core.binning.binning import coder_words
+from ranktrees._core.model import scorer as _kernels
+from ranktrees._core.support import simd
+from ranktrees._core.support.dtypes import COLUMN, GROUP, PLAN, PLANE
+from ranktrees._core.support.threads import aligned
+from ranktrees.rows.values import as_float
+from ranktrees.support.cuts import round_down
+from ranktrees.support.numeric import is_whole
+from ranktrees.support.parallel import effective_n_threads
+
+__all__ = ["Scorer"]
+
+DAMAGED = "X is a damaged sparse matrix: its indptr or indices point outside it"
+ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
+CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
+
+# How many inner nodes a unit may have. If bytes cannot be looked up in registers, more than one does not pay.
+MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "portable": 1}
+
+# Nanoseconds, as measured. NODE: for an inner node over a whole block, and over a block of few rows, such
+# that units break even with walks about where they should. WALK: for a walk, and for each of its steps.
+# ANSWER: for the answer of a row to a categorical split.
+NODE = {"avx512": (1.15, 0.6), "avx2": (2.3, 0.65), "portable": (5.9, 1.4)}
+WALK = 4.0, 0.45
+ANSWER = 0.4
+
+
+class Scorer:
+    """What `ranktrees.model.scoring` scores with. ``Ensemble.scorer`` makes it at first use and keeps it.
+
+    Encoding rows and adding trees are separate, so that rows are encoded once, however often trees are added.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> X, y, qid = make_ranking(20, random_state=0, return_X_y_qid=True)
+    >>> ensemble = LambdaMARTRanker(max_iter=10, random_state=0).fit(X, y, qid=qid).ensemble_
+    >>> sums = np.full(len(X), ensemble.base)
+    >>> codes = ensemble.scorer.encode(X)
+    >>> ensemble.scorer.add(codes, sums, 0, 4)
+    >>> best = np.flatnonzero(sums > np.median(sums))
+    >>> ensemble.scorer.add(codes, sums, 4, 10, rows=best)
+    >>> bool((sums[best] == ensemble.predict(X)[best]).all())
+    True
+    """
+
+    def __init__(self, ensemble):
+        plans = np.zeros(ensemble.n_trees, PLAN)
+        _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
+        in_units = _in_units(ensemble, plans)
+        questions = _Questions(ensemble, in_units)
+        self.n_trees, self.n_features = ensemble.n_trees, ensemble.n_features
+        self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
+        self._cuts = questions.cuts
+        self._coders = {}
+        self._program = _program(ensemble, questions, plans, in_units)
+
+    def encode(self, X, n_threads: int = 1) -> NDArray[np.uint8]:
+        """Turn values into codes.
+
+        Parameters
+        ----------
+        X : ndarray of float32 or float64, or CSR matrix, of shape (n_rows, n_features)
+            In any layout.
+        n_threads : int, default=1
+
+        Returns
+        -------
+        codes : ndarray of uint8, shape (n_blocks, n_planes + 1, 128)
+            Row ``i`` is ``codes[i // 128, :, i % 128]``: a byte for each plane. Bytes behind the last row are
+            not set. The first byte of the last plane says whether missing values in the block make a
+            difference.
+
+        Raises
+        ------
+        ValueError
+            If X does not have as many features as the ensemble, or if the indices of a sparse matrix are out
+            of bounds.
+        """
+        if np.ndim(X) != 2 or X.shape[1] != self.n_features:
+            raise ValueError(f"X has shape {np.shape(X)}, expected (n_rows, {self.n_features})")
+        n_threads = checked_threads(n_threads)
+        n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
+        codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
+        codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
+        if n_blocks == 0:
+            return codes
+        if not sparse.issparse(X):
+            self._program.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
+            return codes
+        data, indices, row_offsets = parts_of_csr(X)
+        dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
+        coders = self._coders_for(dense.dtype)
+        if len(row_offsets) != X.shape[0] + 1 or self._program.encode_sparse(
+            data, indices, row_offsets, coders, dense, codes, n_threads
+        ):
+            raise ValueError(DAMAGED)
+        return codes
+
+    def add(self, codes, sums, first_tree, stop_tree, rows=None, n_threads: int = 1) -> None:
+        """Add the values of some trees, in their order, to ``sums``.
+
+        Parameters
+        ----------
+        codes : ndarray of uint8
+            What `encode` returned.
+        sums : ndarray of float64, shape (n_rows,)
+            The sums, which are changed in place.
+        first_tree, stop_tree : int
+            The trees ``first_tree``, ..., ``stop_tree - 1``. If they are added in several calls, the sums
+            have the same bits.
+        rows : ndarray of int, default=None
+            The rows to add the trees to, each at most once. If None, all rows.
+        n_threads : int, default=1
+
+        Raises
+        ------
+        ValueError
+            If there are no such trees or rows, or if the codes are those of another scorer.
+        """
+        n_threads = checked_threads(n_threads)
+        if not 0 <= first_tree <= stop_tree <= self.n_trees:
+            raise ValueError(
+                f"first_tree={first_tree}, stop_tree={stop_tree}: expected 0 <= first_tree <= stop_tree <= "
+                f"{self.n_trees}, the number of trees"
+            )
+        if len(codes) != -(-len(sums) // ROWS_PER_BLOCK):
+            raise ValueError(f"codes has {len(codes)} blocks of rows, which do not match {len(sums)} sums")
+        if codes.shape[1:] != (self._n_planes + 1, ROWS_PER_BLOCK):
+            raise ValueError(
+                f"codes has shape {codes.shape}, expected (n_blocks, {self._n_planes + 1}, "
+                f"{ROWS_PER_BLOCK}): pass what encode of this scorer returned"
+            )
+        rows = None if rows is None else np.ascontiguousarray(rows, np.int64)
+        if rows is not None and len(rows) and not 0 <= rows.min() <= rows.max() < len(sums):
+            raise ValueError(f"rows must be from 0 to {len(sums) - 1}, got {rows.min()} to {rows.max()}")
+        if rows is not None and np.count_nonzero(_marked(rows, len(sums))) < len(rows):
+            raise ValueError(
+                "rows has a row twice; expected each once: the trees would be added to its sum only once"
+            )
+        self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
+
+    def _coders_for(self, dtype):
+        """Return what finds values of a type among the cuts; for float32 values, these are float32, too."""
+        if dtype not in self._coders:
+            cuts = np.concatenate([np.zeros(0), *self._cuts])
+            offsets = np.cumsum([0, *map(len, self._cuts)])
+            coders = np.empty((len(self._cuts), coder_words(dtype.itemsize)), np.uint64)
+            _kernels.make_coders(round_down(cuts) if dtype == np.float32 else cuts, offsets, coders)
+            self._coders[dtype] = coders
+        return self._coders[dtype]
+
+
+def _marked(rows, n):
+    marks = np.zeros(n, bool)
+    marks[rows] = True
+    return marks
+
+
+def checked_threads(n_threads):
+    """Return how many of the requested threads may be started, or raise if the number is not valid."""
+    if not is_whole(n_threads, 1):
+        raise ValueError(
+            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: to use all "
+            "processors, score by EnsembleRanker(ensemble, n_jobs=None)."
+        )
+    return effective_n_threads(n_threads)
+
+
+def parts_of_csr(X):
+    """Return the values, columns and row offsets of a CSR matrix, in the types that the kernels read."""
+    if X.indptr[0] != 0:
+        raise ValueError(DAMAGED)
+    values = np.ascontiguousarray(as_float(X.data, lambda _: "the data of X"))
+    wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
+    return values, np.ascontiguousarray(X.indices, wide), np.ascontiguousarray(X.indptr, wide)
+
+
+class _Questions:
+    """What an ensemble asks of rows: columns, their planes of codes, and each inner node's plane and code.
+
+    A plane has at most 254 cuts, for 255 codes and one for missing values. More cuts of a feature have
+    further planes. If missing values go left in some nodes and right in others, there are two planes, of
+    which rows without missing values need only one. The others come last in a block, out of the way.
+
+    Walks look a category up in the set of its node. In units, a categorical split has a plane of answers: 0
+    goes left, 1 goes right. Splits with equal answers share a plane.
+    """
+
+    def __init__(self, ensemble, in_units):
+        nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
+        self.columns, self.planes, self.cuts, self.answers = [], [], [], []
+        self.plane_of_node = np.zeros(len(nodes), np.uint32)
+        self.code_of_node = np.zeros(len(nodes), np.uint8)
+        self.set_planes, self.bitsets = np.zeros(len(ensemble.bitsets), np.uint32), ensemble.bitsets.copy()
+        in_units = np.repeat(in_units, np.diff(ensemble.tree_offsets))
+        features = nodes["feature"]
+        order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
+        order = order[np.count_nonzero(features < 0) :]
+        for own in np.split(order, np.flatnonzero(np.diff(features[order], prepend=-1)))[1:]:
+            feature, first_plane = features[own[0]], len(self.planes)
+            categorical = nodes["categories"][own] >= 0
+            self._ask_cuts(nodes, own[~categorical])
+            first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
+            if categorical.any():
+                self._ask_categories(ensemble, own[categorical], stop - first, in_units)
+            self.columns.append(
+                (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
+            )
+        self._find_places()
+
+    def _find_places(self):
+        """Give each plane its place in a block, by which it is known from here on."""
+        self.planes = np.array([(*plane, 0) for plane in self.planes], PLANE)
+        again = (self.planes["cuts"] < 0) & (self.planes["answers"] < 0)
+        place = np.zeros(len(again) + 1, np.uint32)
+        place[np.argsort(again, kind="stable")] = np.arange(len(again))
+        self.planes["place"] = place[:-1]
+        self.plane_of_node, self.set_planes = place[self.plane_of_node], place[self.set_planes]
+        self.without_missing = np.arange(len(place), dtype=np.uint32)
+        self.without_missing[place[:-1][again]] = place[np.flatnonzero(again) - 1]
+
+    def _ask_cuts(self, nodes, own):
+        cuts = np.sort(nodes["cut"][own])
+        cuts = np.concatenate([cuts[:1], cuts[1:][cuts[1:] > cuts[:-1]]])
+        part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][own]), CUTS_PER_PLANE)
+        question = 2 * part + nodes["missing_left"][own]
+        plane_of_question = np.zeros(question.max(initial=-1) + 1, np.uint32)
+        part_before = -1
+        for kind in np.flatnonzero(np.bincount(question)).tolist():
+            plane_of_question[kind] = len(self.planes)
+            part, missing_left = divmod(kind, 2)
+            if part > part_before:
+                self.planes.append((len(self.cuts), -1, missing_left))
+                self.cuts.append(cuts[part * CUTS_PER_PLANE : (part + 1) * CUTS_PER_PLANE])
+            else:
+                self.planes.append((-1, -1, missing_left))
+            part_before = part
+        self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
+
+    def _ask_categories(self, ensemble, own, n_categories, in_units):
+        fits = n_categories < _kernels.N_ANSWERS - 1  # in a byte, with one code for categories not listed
+        if fits:
+            sets = ensemble.nodes["categories"][own]
+            self.set_planes[sets] = len(self.planes)
+            self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][own].astype(np.uint32) << 31
+            self._answer(np.minimum(np.arange(_kernels.N_ANSWERS), _kernels.MISSING_CODE)[None])
+        own = own[in_units[own]] if fits else own
+        nodes = ensemble.nodes[own]
+        bits = ensemble.bitsets[nodes["categories"]].astype("<u4").view(np.uint8)
+        goes_left = np.column_stack([np.unpackbits(bits, axis=1, bitorder="little"), nodes["missing_left"]])
+        answers, which = np.unique(1 - goes_left, axis=0, return_inverse=True)
+        self.plane_of_node[own] = len(self.planes) + which.ravel()
+        self._answer(answers)
+
+    def _answer(self, answers):
+        self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
+        self.answers += list(answers)
+
+    def of_walks(self, ensemble):
+        """Return the plane or the set of each inner node, and its code."""
+        planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
+        nodes, sizes = ensemble.nodes, np.diff(ensemble.category_table[1])
+        by_set = (nodes["categories"] >= 0) & (sizes[nodes["feature"]] < _kernels.N_ANSWERS - 1)
+        planes[by_set], codes[by_set] = nodes["categories"][by_set], _kernels.SET_CODE
+        return planes, codes
+
+
+def _in_units(ensemble, plans):
+    """Per tree, whether all inner nodes for all rows of a block cost less than a walk for each row."""
+    node, _ = NODE[simd.level()]
+    n_categorical = np.diff(
+        np.cumsum(ensemble.nodes["categories"] >= 0)[ensemble.tree_offsets[1:] - 1], prepend=0
+    )
+    price = node * (plans["n_leaves"] - 1) + ANSWER * ROWS_PER_BLOCK * n_categorical
+    return (price <= ROWS_PER_BLOCK * _walk(plans)) & (plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_UNITS)
+
+
+def _walk(plans):
+    return WALK[0] + WALK[1] * plans["depth"]
+
+
+def _program(ensemble, questions, plans, in_units):
+    """Make what the kernels run.
+
+    A block with so few rows that this costs less is walked, sixteen trees at a time.
+    """
+    nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
+    of_nodes = questions.plane_of_node, questions.code_of_node
+    planes, columns = questions.planes, np.array(questions.columns, COLUMN)
+    in_units = in_units & (len(planes) <= _kernels.MOST_PLANES_IN_UNITS)
+    groups = np.zeros(ensemble.n_trees, GROUP)
+    n_groups, n_nodes, n_values = _kernels.group_trees(plans, in_units.view(np.uint8), groups)
+    groups, tables = groups[:n_groups], np.zeros(n_values)
+    units = np.zeros((n_nodes, _kernels.WORDS_OF_UNIT), np.uint64)
+    most_questions = MOST_QUESTIONS[simd.level()]
+    n_units, most_units, bench_size = _kernels.write_units(
+        nodes, tree_offsets, *of_nodes, most_questions, groups, plans, units, tables
+    )
+    units = units[:n_units]
+    walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
+    walked = questions.of_walks(ensemble)
+    if walked[0].max(initial=0) >= _kernels.MOST_PLANES_IN_WALKS:
+        raise ValueError(
+            f"the trees split by {walked[0].max() + 1} sets of categories; expected at most "
+            f"{_kernels.MOST_PLANES_IN_WALKS}: train fewer or smaller trees."
+        )
+    _kernels.lay_out_walks(nodes, tree_offsets, *walked, walk_nodes, values)
+    _, node = NODE[simd.level()]
+    walk = _walk(plans)
+    few_rows = int((node * n_nodes + _kernels.WALKS_TOGETHER * walk[~in_units].sum()) / max(1.0, walk.sum()))
+
+    column_of_feature = np.full(ensemble.n_features, -1, np.int32)
+    column_of_feature[columns["feature"]] = np.arange(len(columns))
+    answers = np.array(questions.answers, np.uint8).reshape(-1, _kernels.N_ANSWERS)
+    return _kernels.Program(
+        columns,
+        planes,
+        answers,
+        ensemble.category_table[0],
+        column_of_feature,
+        np.stack([_kernels.with_planes(units, questions.without_missing), units]),
+        groups,
+        plans,
+        tables,
+        walk_nodes,
+        questions.set_planes,
+        questions.bitsets,
+        values,
+        most_units,
+        bench_size,
+        few_rows,
+    )

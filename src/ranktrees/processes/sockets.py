@@ -1,0 +1,290 @@
+"""Ranks that communicate through sockets, as a star: for clusters that have no MPI.
+
+    rank 1 ---.
+    rank 2 ---+--- rank 0, which combines what all ranks send, and sends each the result it asked for
+    rank 3 ---'
+
+What passes through rank 0 grows with the number of ranks, so this is meant for few ranks. Rank 0 also checks
+that all are at the same call. Ranks of MPI call their driver, if they have one, as these call rank 0
+(`callers`).
+"""
+
+import contextlib
+import math
+import os
+import queue
+import socket
+import struct
+import threading
+import time
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
+
+import numpy as np
+
+from ranktrees.processes.communicator import Communicator, RankError, disagreement
+
+PUT_TOGETHER = {"sum": np.add.reduce, "max": np.maximum.reduce, "min": np.minimum.reduce}
+
+
+@contextlib.contextmanager
+def callers(server, key):
+    """Accept callers that have the key, each in a thread, so that nobody waits for one that says nothing.
+
+    Parameters
+    ----------
+    server : socket.socket
+        The socket to listen at.
+    key : bytes
+
+    Yields
+    ------
+    accepted : queue.SimpleQueue of (multiprocessing.connection.Connection, object)
+        The connection of each caller, and the first object that it sends.
+    """
+    accepted, done, opened = queue.SimpleQueue(), threading.Event(), []
+
+    def accept():
+        while not done.is_set():
+            with contextlib.suppress(OSError):
+                opened.append(server.accept()[0])
+                threading.Thread(target=authenticate, args=opened[-1:], daemon=True).start()
+
+    def authenticate(sock):
+        with sock, contextlib.suppress(AuthenticationError, EOFError, OSError):  # not one of our ranks
+            sock.setblocking(True)
+            caller = Connection(sock.dup().detach())
+            deliver_challenge(caller, key)
+            answer_challenge(caller, key)
+            greeting = caller.recv()
+            sock.close()  # from now on this connection is not ended here
+            accepted.put((caller, greeting))
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield accepted
+    finally:
+        done.set()
+        socket.create_connection(server.getsockname()[:2]).close()  # wakes it, as closing the server does not
+        thread.join()
+        for sock in opened:
+            shut_down(sock)
+
+
+def call(address, key, greeting, last):
+    """Call a process that listens with `callers` at an address and has the key.
+
+    Parameters
+    ----------
+    address : (str, int)
+    key : bytes
+    greeting : object
+        The first object to send.
+    last : float
+        The time of ``time.monotonic()`` until which to wait.
+
+    Returns
+    -------
+    connection : multiprocessing.connection.Connection
+
+    Raises
+    ------
+    AuthenticationError, EOFError, OSError
+        If there is no answer until then, or one from another program.
+    """
+    with socket.create_connection(address, max(0.0, last - time.monotonic())) as sock:
+        sock.settimeout(None)
+        connection = Connection(sock.dup().detach())
+        alarm = threading.Timer(last - time.monotonic(), shut_down, [sock])
+        alarm.start()
+        try:
+            answer_challenge(connection, key)
+            deliver_challenge(connection, key)
+            connection.send(greeting)
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            alarm.cancel()
+            alarm.join()
+    return connection
+
+
+def limit_waits(connection, seconds):
+    """Make it an error, from now on, if reading or writing makes no progress for that many seconds.
+
+    Parameters
+    ----------
+    connection : multiprocessing.connection.Connection
+    seconds : float
+
+    Returns
+    -------
+    sock : socket.socket
+        A socket of the same connection.
+    """
+    sock = socket.socket(fileno=os.dup(connection.fileno()))
+    limit = struct.pack("ll", math.ceil(seconds), 0)
+    for what in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+        sock.setsockopt(socket.SOL_SOCKET, what, limit)
+    return sock
+
+
+def shut_down(sock):
+    """End a connection, so that a process which waits at either end goes on."""
+    with contextlib.suppress(OSError):  # it has already ended
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+class SocketCommunicator(Communicator):
+    """One of several ranks that communicate through sockets.
+
+    Parameters
+    ----------
+    rank, size : int
+    key : bytes
+        A secret that callers must know.
+    address : (str, int)
+        Where rank 0 listens.
+    server : socket.socket, default=None
+        The socket at which rank 0 listens; for rank 0 only.
+    timeout : float, default=300.0
+        How many seconds a rank waits for the others.
+
+    Raises
+    ------
+    RankError
+        On all ranks, by any call: if one of them has failed, is gone or does not come, or if they are not at
+        the same call, with the same step and size.
+    """
+
+    def __init__(self, rank, size, key, address, server=None, timeout=300.0):
+        super().__init__()
+        self.rank, self.size, self.timeout = rank, size, timeout
+        self._number = 0
+        self.at("start")
+        self._others, self._hub, self._socks = {}, None, {}
+        last = time.monotonic() + timeout
+        try:
+            if rank == 0:
+                self._accept_all(server, key, last)
+            else:
+                self._hub = self._connect(address, key, last)
+            for connection in self._connections():
+                self._socks[connection] = limit_waits(connection, self._wait_limit)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self):
+        """Close all connections."""
+        for connection in self._connections():
+            connection.close()
+        for sock in self._socks.values():
+            sock.close()
+
+    def _connections(self):
+        return filter(None, [*self._others.values(), self._hub])
+
+    @property
+    def _wait_limit(self):
+        """How long to wait. Ranks wait longer for rank 0, which knows more about what is missing."""
+        return 1.5 * self.timeout + 2 if self.rank else self.timeout
+
+    def _accept_all(self, server, key, last):
+        with callers(server, key) as accepted:
+            while len(self._others) < self.size - 1:
+                try:
+                    caller, rank = accepted.get(timeout=max(0.0, last - time.monotonic()))
+                except queue.Empty:
+                    missing = sorted(set(range(1, self.size)) - set(self._others))
+                    raise RankError(self._absence(missing)) from None
+                self._others[rank] = caller
+
+    def _connect(self, address, key, last):
+        try:
+            return call(address, key, self.rank, last)
+        except (AuthenticationError, EOFError, OSError) as error:
+            if time.monotonic() >= last:
+                raise RankError(self._absence([0])) from None
+            host, port = address
+            raise RankError(f"rank {self.rank} cannot reach rank 0 at {host}:{port}: {error!r}") from error
+
+    def _absence(self, ranks):
+        return f"rank {', '.join(map(str, ranks))} did not reach {self.step!r} within {self.timeout:g} s"
+
+    def _fail(self, text):
+        self._exchange("fail", 0, None, None, text)
+
+    def _allreduce(self, array, op, met):
+        total = self._exchange(op, array.size, array, lambda arrays: [PUT_TOGETHER[op](arrays)] * self.size)
+        array[...] = total
+
+    def _reduce_scatter(self, array, counts, met):
+        ends = np.cumsum(counts)[:-1]
+        return self._exchange(
+            "reduce_scatter", array.size, array, lambda arrays: np.split(np.add.reduce(arrays), ends)
+        )
+
+    def _allgather(self, value):
+        return self._exchange("allgather", 0, value, lambda values: [values] * self.size)
+
+    def _alltoall(self, values):
+        return self._exchange("alltoall", 0, values, lambda rows: list(map(list, zip(*rows, strict=True))))
+
+    def _exchange(self, call, size, value, put_together, failure=None):
+        """Return what this rank gets for its value, once all ranks are at this call."""
+        self._number += 1
+        message = failure, (self._number, call, size, self.step), value
+        if self.rank == 0:
+            error, values = self._meet(message, put_together)
+        else:
+            error, values = self._request(message)
+        if error is not None and failure is None:
+            raise RankError(error)
+        return values
+
+    def _request(self, message):
+        """Send a message to rank 0 and return its answer."""
+        try:
+            self._hub.send(message)
+            if self._hub.poll(self._wait_limit):
+                return self._hub.recv()
+        except BlockingIOError:  # only a part of a message was sent or has come
+            pass
+        except (EOFError, OSError):
+            return f"rank 0 is gone at {self.step!r}", None
+        shut_down(self._socks[self._hub])  # what still comes must not be taken for the next answer
+        return self._absence([0]), None
+
+    def _meet(self, message, put_together):
+        """Receive the messages of all ranks, and answer them; on rank 0."""
+        messages, error = {0: message}, None
+        ranks = {connection: rank for rank, connection in self._others.items()}
+        last = time.monotonic() + self.timeout
+        while len(messages) < self.size and error is None:
+            ready = wait([c for c, rank in ranks.items() if rank not in messages], last - time.monotonic())
+            if not ready:
+                error = self._absence(sorted(set(ranks.values()) - set(messages)))
+            for connection in ready:
+                try:
+                    messages[ranks[connection]] = connection.recv()
+                except BlockingIOError:
+                    shut_down(self._socks[connection])  # what still comes is not a whole message
+                    error = self._absence([ranks[connection]])
+                except (EOFError, OSError):
+                    error = f"rank {ranks[connection]} is gone at {self.step!r}"
+        if error is None:
+            failures, places, values = zip(*(messages[rank] for rank in range(self.size)), strict=True)
+            if any(failures):
+                error = "; ".join(filter(None, failures))
+            elif len(set(places)) > 1:
+                error = disagreement(places)
+        answers = put_together(list(values)) if error is None else [None] * self.size
+        for rank, connection in self._others.items():
+            try:
+                connection.send((error, answers[rank]))
+            except OSError:  # it is gone or does not read; the next exchange reports that
+                shut_down(self._socks[connection])
+        return error, answers[0]

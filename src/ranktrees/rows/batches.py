@@ -1,0 +1,419 @@
+"""Rows that do not fit in memory, read batch by batch from files or from any other source."""
+
+import errno
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ranktrees.rows.letor import letor_batches
+from ranktrees.support.numeric import is_whole
+
+# What NumPy and pyarrow raise for files that are cut off, damaged or of another kind.
+_UNREADABLE = (
+    *(ValueError, TypeError, EOFError, OSError, OverflowError, NotImplementedError, KeyError),
+    *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+
+
+class Batch(NamedTuple):
+    """A batch of rows with their labels, query ids and weights.
+
+    Attributes
+    ----------
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The labels.
+    qid : array-like of shape (n_rows,), default=None
+        The query id of each row.
+    sample_weight : array-like of shape (n_rows,), default=None
+        The weights of the rows, >= 0.
+    """
+
+    X: Any
+    y: Any = None
+    qid: Any = None
+    sample_weight: Any = None
+
+
+class Batches:
+    """Rows, labels and query ids in batches, to be passed to `fit` in place of ``X``.
+
+    A fit reads each batch once and trains as if all batches had been one: the model has the same bytes. It
+    never holds the values of all rows in memory. They are written to a temporary file, column by column. The
+    cuts (the upper edges of the bins) are found from this file, some columns at a time, and the file is read
+    once more to turn the values into codes (the numbers of their bins)::
+
+        batches ---> labels, queries, weights
+           |
+           '-> file: columns of each batch ---> cuts, some columns at a time
+                              '---------------> codes, batch by batch
+
+    For n rows of F features, with values of s bytes, a fit needs
+
+    - in memory, the n F bytes of the codes, one batch and, while the cuts are found, two columns of n values
+      for each thread, or 4 million values if that is more, besides what any training needs: labels, scores,
+      gradients and cells;
+    - on disk, n F s bytes until training has ended.
+
+    Parameters
+    ----------
+    source : iterable, or callable that returns one
+        The batches: tuples ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``, tuples ``(X, y)`` without ids,
+        or mappings with these names. Each ``X`` is anything that `fit` takes, always with the same features.
+        A query may continue in later batches under the same id. Ids that are numbers in one batch and strings
+        or bytes in another are refused. A callable, or an iterable such as a list, can be iterated over more
+        than once, a generator only once.
+    folder : path-like or None, default=None
+        The folder for temporary files, on a disk with enough room. If None, `tempfile.gettempdir`, which on
+        some machines is in memory.
+
+    See Also
+    --------
+    Batches.from_letor, Batches.from_parquet, Batches.from_numpy : Batches of files.
+
+    Notes
+    -----
+    Columns with a categorical dtype are refused: pass their codes instead, and name the columns in
+    ``categorical_features``. Sparse batches take as much room as dense ones. An ``init`` must be fitted
+    already. If it is not a model of this library, it is given arrays, part by part.
+
+    When ranks train together, each rank passes batches of its own.
+
+    References
+    ----------
+    Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for web search ranking*, WWW
+    2011, compress batches into histograms that can be merged; here cuts are exact.
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker, make_ranking
+    >>> from ranktrees.datasets import Batches
+    >>> X, y, qid = make_ranking(60, rows_per_query=20, random_state=0, return_X_y_qid=True)
+    >>> batches = Batches([(X[:700], y[:700], qid[:700]), (X[700:], y[700:], qid[700:])])
+    >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(batches)
+    >>> ranker.ensemble_ == LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid).ensemble_
+    True
+    >>> [ranker.predict(batch.X).shape for batch in batches]
+    [(700,), (500,)]
+    """
+
+    def __init__(self, source, *, folder=None):
+        self.source = source
+        self.folder = folder
+
+    def __iter__(self):
+        """Yield each `Batch`."""
+        for number, batch in enumerate(self.source() if callable(self.source) else self.source):
+            if isinstance(batch, Mapping) and "X" in batch and batch.keys() <= set(Batch._fields):
+                yield Batch(**batch)
+            elif isinstance(batch, tuple) and 1 <= len(batch) <= len(Batch._fields):
+                yield Batch(*batch)
+            else:
+                raise TypeError(
+                    f"batch {number} is a {_with_entries(batch)}; expected a tuple (X, y, qid) or "
+                    "(X, y, qid, sample_weight), or a mapping with these names."
+                )
+
+    @classmethod
+    def from_letor(
+        cls, paths, *, batch_rows=50_000, n_features=None, dtype=np.float32, absent=0.0, folder=None
+    ):
+        """Make batches of the rows of LETOR files, one file after the other.
+
+        Parameters
+        ----------
+        paths : str, path-like or sequence of them
+            The files, each as for :func:`load_letor`.
+        batch_rows : int, default=50_000
+            The approximate number of rows of a batch. A batch ends where a block of lines ends.
+        n_features : int, default=None
+            The number of features. If None, it is the largest feature number in any file, for which all files
+            are scanned quickly first. A number that is implausibly large is refused, as by
+            :func:`load_letor`.
+        dtype, absent
+            As in :func:`load_letor`.
+        folder
+            As in `Batches`.
+
+        Returns
+        -------
+        Batches
+            The batches.
+
+        Raises
+        ------
+        ValueError
+            While batches are read, in the same cases as :func:`load_letor`, except that some of the files may
+            be without rows. Also if query ids are integers at first and strings later.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from ranktrees.datasets import Batches
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     parts = [Path(folder, "part1.txt"), Path(folder, "part2.txt")]
+        ...     _ = parts[0].write_text("2 qid:10 1:0.5 3:1\\n0 qid:10 2:4\\n")
+        ...     _ = parts[1].write_text("1 qid:11 1:3\\n")
+        ...     [batch.X.tolist() for batch in Batches.from_letor(parts, batch_rows=2)]
+        [[[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [[3.0, 0.0, 0.0]]]
+        """
+        paths = _paths(paths)
+        _check_rows_of_batch(batch_rows)
+        return cls(lambda: letor_batches(paths, batch_rows, n_features, dtype, absent), folder=folder)
+
+    @classmethod
+    def from_parquet(
+        cls, paths, *, label, qid=None, features=None, sample_weight=None, batch_rows=50_000, folder=None
+    ):
+        """Make batches of the rows of Parquet files, one file after the other.
+
+        Parameters
+        ----------
+        paths : str, path-like or sequence of them
+            The files.
+        label : str
+            The name of the column with the labels.
+        qid, sample_weight : str, default=None
+            The names of the columns with the query ids and the weights, if there are any.
+        features : sequence of str, default=None
+            The names of the columns of ``X``. If None, all other columns of the first file, in its order,
+            except those in which pandas has stored the index of a data frame.
+        batch_rows : int, default=50_000
+            The maximum number of rows of a batch.
+        folder
+            As in `Batches`.
+
+        Returns
+        -------
+        Batches
+            The batches. Each ``X`` is an Arrow table.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        ValueError
+            While batches are read, if a file is damaged, lacks a column or has two of its name, or if no file
+            has rows.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pandas as pd
+        >>> from ranktrees.datasets import Batches
+        >>> rows = pd.DataFrame({"grade": [2, 0, 1], "query": [7, 7, 9], "bm25": [0.5, 0.0, 3.0]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     rows.to_parquet(f"{folder}/part.parquet")
+        ...     batches = Batches.from_parquet(f"{folder}/part.parquet", label="grade", qid="query")
+        ...     [(batch.X.column_names, len(batch.X)) for batch in batches]
+        [(['bm25'], 3)]
+        """
+        try:
+            import pyarrow.parquet
+        except ImportError as error:
+            raise ImportError(
+                'Batches.from_parquet needs pyarrow; install it with: pip install "ranktrees[parquet]"'
+            ) from error
+        paths = _paths(paths)
+        _check_rows_of_batch(batch_rows)
+        named = {"y": label, "qid": qid, "sample_weight": sample_weight}
+        named = {argument: column for argument, column in named.items() if column is not None}
+
+        def source():
+            columns = None if features is None else list(features)
+            n_rows = 0
+            for path in paths:
+                with _reading(path, "Parquet"):
+                    file = pyarrow.parquet.ParquetFile(path)
+                with file:
+                    there = file.schema_arrow.names
+                    if columns is None:
+                        with _reading(path, "Parquet"):
+                            others = {*named.values(), *_index_columns(file.schema_arrow)}
+                        columns = [name for name in there if name not in others]
+                    elif features is None and (more := [n for n in there if n not in (*columns, *others)]):
+                        raise ValueError(
+                            f"{path} has the columns {more[:10]}, which {paths[0]} lacks; expected the same "
+                            "columns in all files: choose them by features=."
+                        )
+                    for name in (*columns, *named.values()):
+                        if name not in there:
+                            raise ValueError(
+                                f"{path} has no column {name!r}; expected one of those that it has, "
+                                f"{there[:10]}: correct the name."
+                            )
+                        if there.count(name) > 1:
+                            raise ValueError(
+                                f"{path} has {there.count(name)} columns called {name!r}; expected a name "
+                                "for each: rename them in the file, or leave them out by features=."
+                            )
+                    for part in _parts(file, path, batch_rows, [*columns, *named.values()]):
+                        table = pyarrow.Table.from_batches([part])
+                        n_rows += len(table)
+                        yield {
+                            "X": table.select(columns),
+                            **{argument: table[name] for argument, name in named.items()},
+                        }
+            _require_some(n_rows, paths, "paths")
+
+        return cls(source, folder=folder)
+
+    @classmethod
+    def from_numpy(cls, shards, *, batch_rows=50_000, folder=None):
+        """Make batches of the rows of NumPy files or arrays, one shard after the other.
+
+        Parameters
+        ----------
+        shards : sequence
+            The shards. A shard may be the path of an ``.npz`` file with arrays ``X``, ``y`` and perhaps
+            ``qid`` and ``sample_weight``, which is read as a whole. It may also be a tuple of these in this
+            order, each an array, a memory map, or the path of an ``.npy`` file, of which only the rows of a
+            batch are read.
+        batch_rows : int, default=50_000
+            The maximum number of rows of a batch.
+        folder
+            As in `Batches`.
+
+        Returns
+        -------
+        Batches
+            The batches.
+
+        Raises
+        ------
+        ValueError
+            While batches are read, if a file is damaged, if the arrays of a shard have different lengths, or
+            if no shard has rows.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> from ranktrees.datasets import Batches
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.savez(f"{folder}/1.npz", X=np.eye(3), y=np.arange(3), qid=np.zeros(3))
+        ...     np.save(f"{folder}/X2.npy", np.ones((2, 3)))
+        ...     shards = [f"{folder}/1.npz", (f"{folder}/X2.npy", [1, 0], [7, 7])]
+        ...     [batch.X.shape for batch in Batches.from_numpy(shards, batch_rows=2)]
+        [(2, 3), (1, 3), (2, 3)]
+        """
+        _check_rows_of_batch(batch_rows)
+        shards = _paths(shards, "shards")
+
+        def source():
+            n_rows = 0
+            for number, shard in enumerate(shards):
+                if isinstance(shard, tuple) and len(shard) <= len(Batch._fields):
+                    arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
+                elif isinstance(shard, (str, PathLike)) and Path(shard).suffix == ".npz":
+                    arrays = _arrays_of_file(shard, f"shard {number}")
+                else:
+                    is_path = isinstance(shard, (str, PathLike))
+                    seen = repr(str(shard)) if is_path else f"a {_with_entries(shard)}"
+                    raise TypeError(
+                        f"shard {number} is {seen}; expected the path of an .npz file, or a tuple (X, y, "
+                        "qid) or (X, y, qid, sample_weight) of arrays or paths of .npy files."
+                    )
+                arrays = {name: array for name, array in arrays.items() if array is not None}
+                lengths = {name: len(array) for name, array in arrays.items()}
+                if "X" not in arrays or len(set(lengths.values())) > 1:
+                    raise ValueError(
+                        f"shard {number} holds {lengths}; expected X, y and perhaps qid and sample_weight, "
+                        "with the same number of rows in each."
+                    )
+                for first in range(0, lengths["X"], batch_rows):
+                    yield {name: array[first : first + batch_rows] for name, array in arrays.items()}
+                n_rows += lengths["X"]
+            _require_some(n_rows, shards, "shards")
+
+        return cls(source, folder=folder)
+
+
+def _paths(paths, name="paths"):
+    if hasattr(paths, "read"):
+        raise TypeError(f"{name} is an open file, {paths!r}; expected paths: files are read at each fit.")
+    paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    if not paths:
+        raise ValueError(f"{name} is empty; expected at least one: check the pattern that was to find them.")
+    for path in paths:
+        if isinstance(path, (str, PathLike)) and Path(path).is_dir():
+            raise ValueError(
+                f"{name} has {str(path)!r}, which is a folder; expected files: pass those in it, as by "
+                f'sorted(Path({str(path)!r}).glob("*")).'
+            )
+    return paths
+
+
+def _require_some(n_rows, sources, name):
+    if not n_rows:
+        raise ValueError(
+            f"none of the {len(sources)} {name} has any rows; expected rows in at least one: check the "
+            "program that wrote them."
+        )
+
+
+def _with_entries(batch):
+    """Describe an invalid batch by its type and its entries, for messages."""
+    kind = type(batch).__name__
+    if isinstance(batch, Mapping):
+        return f"{kind} of {', '.join(map(repr, batch)) or 'nothing'}"
+    return f"{kind} of {len(batch)}" if isinstance(batch, tuple) else kind
+
+
+@contextmanager
+def _reading(path, kind):
+    """Name the file if it cannot be read."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # it is not there, say
+            raise
+        raise ValueError(
+            f"{path} cannot be read ({type(error).__name__}: {error}); expected a complete {kind} file: "
+            "write it again."
+        ) from error
+
+
+def _arrays_of_file(path, name):
+    """The arrays of an ``.npz`` file, which must not contain any others."""
+    with _reading(path, ".npz"), open(path, "rb") as stream, np.load(stream) as file:
+        unknown = [array for array in file if array not in Batch._fields]
+        arrays = {} if unknown else {array: file[array] for array in file}
+    if unknown:
+        raise ValueError(
+            f"{name}, {path}, has {', '.join(map(repr, unknown))}; expected arrays called "
+            f"{', '.join(Batch._fields)}: rename them, or leave the others out."
+        )
+    return arrays
+
+
+def _parts(file, path, n_rows, columns):
+    with _reading(path, "Parquet"):
+        yield from file.iter_batches(n_rows, columns=columns)
+
+
+def _check_rows_of_batch(batch_rows):
+    if not is_whole(batch_rows, 1):
+        raise ValueError(f"batch_rows={batch_rows!r}; expected an integer of at least 1.")
+
+
+def _index_columns(schema):
+    """The columns that hold the index of a pandas frame; a range index is not stored in columns."""
+    index = (schema.pandas_metadata or {}).get("index_columns", [])
+    return [column for column in index if isinstance(column, str)]
+
+
+def _mapped(part):
+    if not isinstance(part, (str, PathLike)):
+        return part
+    with _reading(part, ".npy"):
+        return np.load(part, mmap_mode="r")

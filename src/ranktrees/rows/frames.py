@@ -1,0 +1,209 @@
+"""Read data frames: columns of numbers or categories, and their missing values."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from ranktrees.rows.sparse import read_sparse
+from ranktrees.rows.values import as_float, as_seen, is_missing, several
+from ranktrees.support.warning import FitWarning, warn
+
+
+def is_one_array(X) -> bool:
+    """Whether this is a pandas frame of one float dtype, whose columns take longer to read than to score."""
+    return (
+        hasattr(X, "iloc")
+        and hasattr(X, "columns")
+        and set(X.dtypes) in ({np.dtype(np.float32)}, {np.dtype(np.float64)})
+    )
+
+
+def frame_columns(X) -> list[tuple[Any, Any]] | None:
+    """Return the (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
+    if hasattr(X, "iloc") and hasattr(X, "columns"):
+        return list(X.items())
+    if hasattr(X, "get_columns"):
+        return [(column.name, column) for column in X.get_columns()]
+    if hasattr(X, "column_names") and hasattr(X, "column"):
+        return [(name, X.column(j)) for j, name in enumerate(X.column_names)]
+    return None
+
+
+def warn_of_order(named: dict[str, Any]) -> None:
+    """Warn if pandas indexes are the same but in another order, since rows are matched by position.
+
+    The index of the frame, or else of the first argument, is compared with those of the others. `named` has
+    the arguments by name.
+    """
+    indexed = {name: values for name, values in named.items() if hasattr(values, "iloc")}
+    if len(indexed) < 2:
+        return
+    first = max(indexed, key=lambda name: indexed[name].ndim)
+    index = indexed.pop(first).index
+    for name, values in indexed.items():
+        own = values.index
+        if own.equals(index) or own.nlevels != index.nlevels or len(own) != len(index):
+            continue
+        if not (own.is_unique and index.is_unique):
+            continue
+        if own.isin(index).all():
+            warn(
+                f"the index of {name} is that of {first} in another order, and is ignored: the first value "
+                f"of {name} goes with the first row of {first}. If that is not intended, pass "
+                f"{name}.loc[{first}.index], else {name}.to_numpy().",
+                FitWarning,
+            )
+
+
+def read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name: str):
+    dtypes = {getattr(column, "dtype", None) for _, column in columns}
+    if hasattr(X, "iloc") and not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
+        return read_sparse(X.sparse.to_coo(), name)
+    values = [
+        _read_column(column, levels.get(j), f"column {column_name!r} of {name}")
+        for j, (column_name, column) in enumerate(columns)
+    ]
+    rows = np.empty((len(values[0]), len(values)), np.result_type(*values), order="F")
+    for j, column in enumerate(values):
+        rows[:, j] = column
+    return rows
+
+
+def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
+    if levels is not None:
+        return _read_categories(_values(column), levels, named)
+    if is_category(column):
+        raise ValueError(
+            f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
+            "pass numbers; for an EnsembleRanker, pass the levels that its ensemble lacks as "
+            "category_levels."
+        )
+    missing = missing_mask(column)
+    if missing is None or not missing.any():
+        values = np.asarray(column)
+        if values.ndim > 1:
+            raise several(named)
+        return as_float(values, lambda _: named)
+    known = as_float(_without_missing(column), lambda _: named)
+    values = np.full(len(missing), np.nan, known.dtype)
+    values[~missing] = known
+    return values
+
+
+def _read_categories(values: list, levels: tuple, named: str) -> np.ndarray:
+    code_of = {level: code for code, level in enumerate(levels)}
+    codes = np.array([code_of.get(value, np.nan) for value in values], np.float32)
+    without_code = [values[row] for row in np.flatnonzero(np.isnan(codes))]
+    unseen = [value for value in without_code if not is_missing(value)]
+    kinds = {kind_of(level) for level in levels} if unseen else set()
+    for value in unseen:
+        if kinds and kind_of(value) not in kinds:
+            raise ValueError(
+                f"{named} holds {as_seen(value)}, a {kind_of(value)}, but its categories in fit are of kind "
+                f"{' and '.join(sorted(kinds))}, such as {as_seen(levels[0])}; expected values of that kind: "
+                "pass the categories themselves, spelt as in fit, rather than codes for them."
+            )
+    return codes
+
+
+def kind_of(level) -> str:
+    """Return the kind of a level. Only a value of the same kind can be an unseen level of a column.
+
+    Parameters
+    ----------
+    level : hashable
+
+    Returns
+    -------
+    kind : str
+
+    Examples
+    --------
+    >>> kind_of("uk"), kind_of(3), kind_of(True)
+    ('str', 'number', 'number')
+    >>> kind_of(date(2024, 1, 1)), kind_of(datetime(2024, 1, 1))
+    ('date', 'datetime')
+    """
+    kinds: dict[str, Any] = {
+        "number": (Number, np.bool_),
+        "str": str,
+        "datetime": datetime,  # before date: it is one, but equals none
+        "date": date,
+        "timedelta": timedelta,
+    }
+    return next((kind for kind, types in kinds.items() if isinstance(level, types)), type(level).__name__)
+
+
+def _without_missing(column) -> np.ndarray:
+    drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None) or column.drop_null
+    return np.asarray(drop())
+
+
+def missing_mask(column) -> np.ndarray | None:
+    """Return where a data frame's column (or a masked array) has nulls; None if it cannot have any."""
+    if isinstance(column, np.ma.MaskedArray):
+        return np.ma.getmaskarray(column)
+    if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
+        return None
+    if getattr(column, "nlevels", 1) > 1:  # a MultiIndex has no isna
+        return column.to_frame().isna().to_numpy().any(axis=1)
+    for method in ("isna", "is_null"):  # pandas; polars and Arrow
+        if hasattr(column, method):
+            return np.asarray(getattr(column, method)())
+    return None
+
+
+def is_category(column) -> bool:
+    dtype = getattr(column, "dtype", getattr(column, "type", None))
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+
+
+def holds_texts(column) -> bool:
+    """Whether a column has a dtype of strings, or is of objects some of which are strings."""
+    dtype = getattr(column, "dtype", getattr(column, "type", None))
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    if type(dtype).__name__ in ("StringDtype", "String") or str(dtype) in ("string", "large_string"):
+        return True
+    return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))
+
+
+def _values(column) -> list:
+    if hasattr(column, "to_pylist"):  # np.asarray turns the nulls of an Arrow dictionary into levels
+        return column.to_pylist()
+    if type(column.dtype).__name__ == "CategoricalDtype":  # beside a NaN, integers would be floats
+        levels = [*column.cat.categories.tolist(), None]
+        return [levels[code] for code in column.cat.codes.tolist()]
+    return np.asarray(column, dtype=object).tolist()
+
+
+def levels_of(column) -> tuple:
+    """Return the distinct values of a column without the missing ones, sorted."""
+    return sorted_levels(value for value in set(_values(column)) if not is_missing(value))
+
+
+def sorted_levels(values) -> tuple:
+    """Return the distinct values, sorted; if types are mixed, by the name of the type first.
+
+    Parameters
+    ----------
+    values : iterable of hashable values
+
+    Returns
+    -------
+    tuple
+
+    Examples
+    --------
+    >>> sorted_levels(["uk", "fr", "uk"])
+    ('fr', 'uk')
+    """
+    distinct = list(set(values))
+    try:
+        return tuple(sorted(distinct))
+    except TypeError:
+        return tuple(sorted(distinct, key=lambda value: (type(value).__name__, str(value))))

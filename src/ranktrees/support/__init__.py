@@ -1,0 +1,1 @@
+"""What any numerical package needs, and nothing that knows of ranking."""

@@ -1,0 +1,75 @@
+"""Whether an argument is a number, or a whole number in a range. True, False and masked entries are not."""
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+
+__all__ = ["is_real", "is_whole", "unmasked"]
+
+
+def is_real(value):
+    """Whether a value is a number, of Python or of NumPy.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from ranktrees.support.numeric import is_real
+    >>> is_real(2), is_real(0.5), is_real("2"), is_real(True)
+    (True, True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_whole(value, low=-math.inf, high=math.inf):
+    """Whether a value is a whole number, of Python or of NumPy, from ``low`` to ``high``.
+
+    Parameters
+    ----------
+    value : object
+    low, high : number
+        Both ends are included.
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> from ranktrees.support.numeric import is_whole
+    >>> is_whole(2, 1), is_whole(0, 1), is_whole(2.0, 1), is_whole(True, 1)
+    (True, False, False, False)
+    """
+    return isinstance(value, Integral) and not isinstance(value, bool) and low <= value <= high
+
+
+def unmasked(values):
+    """Return a masked array without its mask, with NaN for masked entries; anything else as it is.
+
+    Parameters
+    ----------
+    values : object
+
+    Returns
+    -------
+    object
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.support.numeric import unmasked
+    >>> unmasked(np.ma.array([1, 2], mask=[False, True]))
+    array([ 1., nan])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return np.asarray(values)
+    return values.astype(np.result_type(values, np.float32)).filled(np.nan)

@@ -1,0 +1,171 @@
+"""Rows on disk: ``fit`` reads rows that do not fit in memory by columns, or by parts, at a time."""
+
+import os
+import tempfile
+import weakref
+from itertools import islice, pairwise
+
+import numpy as np
+from scipy import sparse
+
+__all__ = ["Spool", "by_parts", "first_rows"]
+
+
+class Spool:
+    """Rows in a temporary file, part by part in the order of arrival. The file is deleted with this object.
+
+        file  | part 0:  column 0 . . . | column 1 . . . | ... | part 1:  column 0 . . . | ... | ...
+
+    Parameters
+    ----------
+    folder : path-like or None, default=None
+        The folder in which the file is made. If None, that of `tempfile.gettempdir`.
+
+    Attributes
+    ----------
+    shape : (int, int)
+        The number of rows and that of features.
+    dtype : dtype
+        float64 if any part is float64, else float32.
+    ndim : int
+        2, as for other rows.
+    head : ndarray or data frame of shape (0, n_features), or None
+        Holds the names of the columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.support.spool import Spool
+    >>> rows = Spool()
+    >>> rows.append(np.array([[1, 2], [3, 4]], np.float32))
+    >>> rows.append(np.array([[5, 6]], np.float32))
+    >>> rows.shape
+    (3, 2)
+    >>> [part.tolist() for part in rows.parts(1, 2)]
+    [[[2.0], [4.0]], [[6.0]]]
+    """
+
+    ndim = 2
+
+    def __init__(self, folder=None):
+        self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        weakref.finalize(self, self._file.close)
+        self._dtypes, self._begins = [], []  # one per part; the latter in bytes
+        self.bounds = [0]  # where the parts begin and end, in rows
+        self.n_features = 0
+        self.head = None
+
+    @property
+    def shape(self):
+        return self.bounds[-1], self.n_features
+
+    @property
+    def dtype(self):
+        return np.result_type(np.float32, *self._dtypes)
+
+    def append(self, rows):
+        """Write more rows of the same features: an array or a sparse matrix, of float32 or float64."""
+        columns = np.ascontiguousarray((rows.toarray() if sparse.issparse(rows) else rows).T)
+        self._dtypes.append(columns.dtype)
+        self._begins.append(self._file.seek(0, os.SEEK_END))
+        self._file.write(memoryview(columns).cast("B"))
+        self.n_features = len(columns)
+        self.bounds.append(self.bounds[-1] + columns.shape[1])
+
+    def parts(self, first=0, last=None):
+        """Yield the columns first to last - 1 of each part: ndarray of shape (rows of the part, columns)."""
+        last = self.n_features if last is None else last
+        for dtype, begin, (row, end) in zip(self._dtypes, self._begins, pairwise(self.bounds), strict=True):
+            n_rows = end - row
+            columns = np.empty((last - first, n_rows), dtype)
+            self._file.seek(begin + first * n_rows * dtype.itemsize)
+            self._file.readinto(memoryview(columns).cast("B"))
+            yield columns.T
+
+    def places(self, order=None):
+        """Yield where the rows of each part go, if row i is row ``order[i]``.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n_rows,), intp, default=None
+            If None, the order of arrival.
+
+        Yields
+        ------
+        places : slice or ndarray of int
+            The places in ``order`` of those rows that are in the part.
+        own : ndarray of intp, or None
+            The positions of these rows in the part. None: all rows of the part, in their order.
+        """
+        if order is None:
+            yield from ((slice(*bounds), None) for bounds in pairwise(self.bounds))
+            return
+        by_row = np.argsort(order, kind="stable")
+        ends = np.searchsorted(order, self.bounds, sorter=by_row)
+        for (begin, end), first_row in zip(pairwise(ends), self.bounds[:-1], strict=True):
+            places = by_row[begin:end]
+            yield places, order[places] - first_row
+
+
+def by_parts(function, X, beside=None):
+    """Apply a function that returns one entry, or line, per row; part by part if the rows are on disk.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows and the entries of ``beside`` for them.
+    X : Spool, or whatever the function takes
+    beside : ndarray of shape (n_rows,), default=None
+        A second argument with one entry per row.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, ...)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.support.spool import Spool, by_parts
+    >>> rows = Spool()
+    >>> rows.append(np.eye(2))
+    >>> rows.append(np.ones((1, 2)))
+    >>> by_parts(lambda X, start: X.sum(axis=1) + start, rows, np.array([0, 10, 20]))
+    array([ 1., 11., 22.])
+    """
+    if not isinstance(X, Spool):
+        return function(X, beside)
+    places = (places for places, _ in X.places())
+    return np.concatenate(
+        [
+            function(part, None if beside is None else beside[own])
+            for part, own in zip(X.parts(), places, strict=True)
+        ]
+    )
+
+
+def first_rows(X, n):
+    """Return the first ``n`` rows, or all if there are fewer. From disk, no more parts are read than needed.
+
+    Parameters
+    ----------
+    X : Spool, or whatever can be sliced by row
+    n : int
+
+    Returns
+    -------
+    rows : of shape (min(n, n_rows), n_features)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.support.spool import Spool, first_rows
+    >>> rows = Spool()
+    >>> rows.append(np.array([[1.0]]))
+    >>> rows.append(np.array([[2.0], [3.0]]))
+    >>> first_rows(rows, 2).tolist()
+    [[1.0], [2.0]]
+    """
+    if not isinstance(X, Spool):
+        return X[:n]
+    needed = 1 + sum(begin < n for begin in X.bounds[1:-1])
+    return np.concatenate(list(islice(X.parts(), needed)))[:n]

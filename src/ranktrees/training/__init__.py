@@ -1,0 +1,1 @@
+"""The loops that train boosted trees and forests, and what follows them."""

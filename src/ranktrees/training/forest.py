@@ -1,0 +1,186 @@
+"""The forest loop: trees that are grown independently on bootstrap samples, and then averaged.
+
+Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on point-wise machine learning
+techniques using regression trees for web-search ranking*, 2010, chapter 2.
+"""
+
+import itertools
+import warnings
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+
+from ranktrees.model.costs import used_features
+from ranktrees.model.ensemble import Trees
+from ranktrees.processes.communicator import ALONE
+from ranktrees.training.callbacks import Progress
+
+
+def grow_forest(
+    make_grower,
+    data,
+    base,
+    *,
+    trees,
+    bootstrap,
+    prices,
+    stage_size,
+    used_in_stage,
+    seed,
+    n_jobs,
+    communicator=ALONE,
+    out_of_bag=None,
+    callbacks=(),
+    ensemble_of,
+):
+    """Grow trees in parallel, each on its own bootstrap sample.
+
+    A tree is the first step of boosting from ``base`` with the squared error: its leaves hold the mean of
+    ``label - base``.
+
+    Parameters
+    ----------
+    make_grower : callable
+        Makes a TreeGrower with prices of its own. Trees that grow at the same time share no buffers.
+    data : FitData
+    base : float
+    trees : range
+        The numbers of the trees to grow.
+    bootstrap : Bootstrap
+    prices : Prices
+        The prices of features. They stay the same for ``stage_size`` trees. Then all features that these have
+        used are free.
+    stage_size : int
+    used_in_stage : ndarray of bool, shape (n_features,)
+        The features used by earlier trees of the stage to which the first tree belongs.
+    seed, n_jobs : int
+    communicator : Communicator
+        The ranks to which trees are dealt. All of them have all rows.
+    out_of_bag : OutOfBag or None
+        Where the values are added that trees give to rows they were not grown from, if they are wanted.
+    callbacks : sequence of callables
+        Each is called with a Progress per tree. Any may ask to stop by returning True.
+    ensemble_of : callable
+        Makes an Ensemble of the new trees, `Trees`.
+
+    Returns
+    -------
+    Trees
+    """
+    stopping = []  # not empty once no more trees are wanted
+    idle = []  # growers; as many are made as trees grow at the same time
+    grown, used = Trees(len(trees)), used_in_stage.copy()
+    for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
+        results = _dealt(
+            communicator,
+            n_jobs,
+            lambda own: _tasks(n_jobs)(
+                joblib.delayed(_grow_one)(
+                    make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag is not None
+                )
+                for tree in own
+            ),
+            itertools.takewhile(lambda tree: not stopping, stage),
+        )
+        for (nodes, bitsets), rows, values in results:
+            if stopping:
+                continue
+            grown.append(nodes, bitsets)
+            if out_of_bag is not None:
+                out_of_bag.add(rows, values)
+            if not prices.all_free:
+                used |= used_features(nodes, len(used))
+            progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
+            stops = [callback(progress) for callback in callbacks]
+            if any(stops):
+                stopping.append(True)
+        prices.use(used)
+    return grown
+
+
+class OutOfBag:
+    """The values that trees give to rows they were not grown from.
+
+    Parameters
+    ----------
+    n_rows : int
+
+    Attributes
+    ----------
+    sums : ndarray of float64, shape (n_rows,)
+        The values, added in the order of the trees.
+    counts : ndarray of int64, shape (n_rows,)
+        The number of trees for which the row is out of bag.
+    """
+
+    def __init__(self, n_rows):
+        self.sums, self.counts = np.zeros(n_rows), np.zeros(n_rows, np.int64)
+
+    def add(self, rows, values):
+        """Add the values of the next tree for rows that it was not grown from."""
+        self.sums[rows] += values
+        self.counts[rows] += 1
+
+    def scores(self, base):
+        """Return the mean value of each row above ``base``: float64[n_rows], NaN if no tree left it out."""
+        scores = np.full(len(self.sums), np.nan)
+        np.divide(self.sums, self.counts, out=scores, where=self.counts > 0)
+        return base + scores
+
+
+def _tasks(n_jobs):
+    """Return what yields trees as they are finished: threads, or the active joblib backend if it can."""
+    backend, _ = get_active_backend(prefer="threads")
+    required = {} if backend.supports_return_generator else {"require": "sharedmem"}
+    return joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", **required)
+
+
+def _dealt(communicator, n_jobs, grow, trees):
+    """Yield what ``grow`` yields for each tree, in their order. Each rank grows some, and all ranks get all.
+
+    Between two exchanges, a rank grows as many trees as the rank with most threads has threads.
+    """
+    if communicator.alone:
+        results = grow(trees)
+        try:
+            for result in results:  # noqa: UP028 ("yield from" would close them itself)
+                yield result
+        finally:
+            with warnings.catch_warnings():
+                # if the fit is interrupted, joblib warns of trees that it has begun
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
+        return
+    size = communicator.size
+    most = int(communicator.allreduce(np.array([n_jobs]), "max")[0])
+    while together := list(itertools.islice(trees, size * most)):
+        communicator.at(f"tree {together[0] + 1}")
+        gathered = communicator.allgather(list(grow(together[communicator.rank :: size])))
+        for k in range(len(together)):
+            yield gathered[k % size][k // size]
+
+
+def _grow_one(make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag):
+    try:
+        grower = idle.pop()
+    except IndexError:
+        grower = make_grower()
+    grower.prices.set_to(prices)
+    times = bootstrap.times(tree)
+    hessians = times.astype(np.float64)
+    if data.weights is not None:
+        hessians *= data.weights
+    grown = grower.grow(
+        (base - data.labels) * hessians,
+        hessians,
+        np.flatnonzero(times).astype(np.uint32),
+        seed=seed,
+        tree=tree,
+    )
+    left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
+    scores = np.zeros(len(times))
+    grown.follow(grown.values, grower.mapper, grower.codes, left_out.copy(), scores)
+    finished = grown.tree(grown.values, grower.mapper)
+    idle.append(grower)
+    return finished, left_out, scores[left_out]
