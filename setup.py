@@ -7,16 +7,19 @@ Each choice has its own folder in ``build/``, so that none takes what another on
 """
 
 import os
-import re
 import subprocess
+import sys
 import tempfile
-from functools import cache
 from pathlib import Path
 
 import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+sys.path.insert(0, "pyx")
+
+from uses import used_by
 
 PYX = Path("pyx")
 CORE = PYX / "ranktrees" / "_core"
@@ -64,27 +67,6 @@ def openmp_flags():
             except OSError:
                 break
     return []
-
-
-@cache
-def directly_in(path):
-    """The files of ``pyx/`` that a file includes or cimports; a header by any quotes that name one."""
-    text = path.read_text()
-    names = re.findall(r'^\s*(?:#\s*include|cdef extern from|include) "([\w./]+)"', text, re.MULTILINE)
-    modules = re.findall(r"^\s*(?:from|cimport) (ranktrees\._core\.[\w.]+)", text, re.MULTILINE)
-    found = [CORE / name for name in names]
-    found += [PYX / f"{module.replace('.', '/')}.pxd" for module in modules]
-    return [each for each in [*found, path.with_suffix(".pxd")] if each != path and each.exists()]
-
-
-def used_by(source):
-    """All files of ``pyx/`` without which an extension cannot be compiled, but its own source."""
-    found, coming = set(), [source]
-    while coming:
-        new = set(directly_in(coming.pop())) - found
-        found |= new
-        coming += new
-    return sorted(map(str, found))
 
 
 class BuildTogether(build_ext):

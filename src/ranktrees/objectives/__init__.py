@@ -12,7 +12,8 @@ Quantile(quantile=0.9)
 >>> as_objective("lambdamart", measure="ndcg@5").truncation_level
 30
 
-The gradients and hessians come from kernels (``losses.pyx``, ``lambdas.pyx``, ``lists.pyx``) whose results do not depend on the number of threads or on the processor.
+The gradients and hessians come from kernels (``losses.pyx``, ``lambdas.pyx``, ``lists.pyx``) whose results
+do not depend on the number of threads or on the processor.
 """
 
 import dataclasses
