@@ -31,11 +31,11 @@ from ranktrees import (
     MissingQueryWarning,
     QueryKFold,
     RandomForestRanker,
-    combining,
     make_ranking,
     query_scorer,
     refine_weights,
 )
+from ranktrees.evaluation import combining
 from ranktrees.evaluation.combining import optimal_weight
 from ranktrees.measures import DCG, NDCG, Measure, as_measure
 from reference.combining import ranks_at, values_of, weights_to_try

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ranks import together
 
-from ranktrees import HistGBRTRegressor, RandomForestRanker, parallel
+from ranktrees import HistGBRTRegressor, RandomForestRanker
 from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.constraints import (
     Constraints,
@@ -19,6 +19,7 @@ from ranktrees.growing.constraints import (
     usable_features,
 )
 from ranktrees.rows.features import index_of
+from ranktrees.support import parallel
 from reference import growing as slow
 
 

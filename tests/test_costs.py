@@ -23,11 +23,11 @@ from ranktrees import (
     RandomForestRanker,
     as_measure,
     make_ranking,
-    parallel,
 )
 from ranktrees.evaluation.cost_curve import CostCurve
 from ranktrees.evaluation.early_exit import drop_rows
 from ranktrees.model.costs import FeatureCosts, Prices
+from ranktrees.support import parallel
 from reference import growing as slow
 from reference.scoring import nameless
 

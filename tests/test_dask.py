@@ -18,8 +18,8 @@ pytest.importorskip("distributed")
 
 import distributed
 
-from ranktrees import dask
 from ranktrees.dask import DaskRows
+from ranktrees.dask import backend as dask
 
 
 @pytest.fixture(scope="module")

@@ -24,10 +24,10 @@ from ranktrees import (
     LambdaMARTRanker,
     RandomForestRanker,
     as_measure,
-    early_exit,
     pick_early_exit,
     query_scorer,
 )
+from ranktrees.evaluation import early_exit
 from ranktrees.evaluation.best import places
 from ranktrees.evaluation.early_exit import WorkSaved
 from ranktrees.model.scorer import Scorer

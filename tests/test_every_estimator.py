@@ -1,6 +1,8 @@
 """Properties that all three estimators share, checked on each of them."""
 
+import ast
 import copy
+import inspect
 import itertools
 import math
 import multiprocessing
@@ -416,8 +418,13 @@ def test_names_of_others_are_translated_as_in_the_guide():
 def test_every_parameter_is_documented_checked_and_kept(cls):
     parameters = cls().get_params()
     assert set(cls._parameter_constraints) == set(parameters)
-    for name in parameters:
-        assert name in cls.__doc__, name
+    text = inspect.cleandoc(cls.__doc__)
+    for name, parameter in inspect.signature(cls).parameters.items():
+        said = re.findall(rf"^(?:\w+, )*{name}(?:, \w+)* : (.*)$", text, re.MULTILINE)
+        assert len(said) == 1, (name, said)
+        if parameter.default is not inspect.Parameter.empty:
+            default = re.search(r"default=(.*)$", said[0])[1]
+            assert ast.literal_eval(default) == parameter.default, name
 
 
 @each

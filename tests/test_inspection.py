@@ -61,7 +61,7 @@ def test_rows_go_in_parts(monkeypatch):
     ensemble = random_ensemble(7)
     rows = reference.random_rows(np.random.default_rng(7), ensemble, 23)
     parts, start = contributions(ensemble, rows)
-    monkeypatch.setattr("ranktrees.inspection.VALUES_AT_ONCE", 200)
+    monkeypatch.setattr("ranktrees.inspection.contributing.VALUES_AT_ONCE", 200)
     for found, expected in zip(contributions(ensemble, rows), (parts, start), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-12)
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
-from ranktrees.datasets import Batches, dump_letor, letor, load_letor, load_letor_folds
+from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
+from ranktrees.rows import letor
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1

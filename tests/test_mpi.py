@@ -24,20 +24,14 @@ from sklearn.model_selection import GridSearchCV
 pytest.importorskip("mpi4py")
 
 import ranktrees.mpi
-from ranktrees import (
-    HistGBRTRegressor,
-    LambdaMARTRanker,
-    QueryKFold,
-    RandomForestRanker,
-    make_ranking,
-    parallel,
-)
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, QueryKFold, RandomForestRanker, make_ranking
 from ranktrees.datasets import Batches
 from ranktrees.growing import searching
 from ranktrees.mpi.gang import Gang, Work
 from ranktrees.mpi.launching import default_launcher
 from ranktrees.mpi.parcels import Receiver, Sender, pack, unpack
 from ranktrees.processes.communicator import RankError, active, active_driver, training_with
+from ranktrees.support import parallel
 
 MARK = "RANKTREES_TEST_MARK"
 SIZE = 3

@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ranks import together
 
-from ranktrees import RandomForestRanker, make_ranking, parallel
+from ranktrees import RandomForestRanker, make_ranking
 from ranktrees._core.growing import packing as kernels
 from ranktrees.growing.packing import (
     Packing,
@@ -16,6 +16,7 @@ from ranktrees.growing.packing import (
     share_bytes,
     step_of,
 )
+from ranktrees.support import parallel
 from reference import growing as slow
 from widths import outputs_of
 

@@ -17,10 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, _core, make_ranking, parallel
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, _core, make_ranking
 from ranktrees._core.objectives.dealing import Deal
 from ranktrees._core.support.dtypes import SPLIT
 from ranktrees._core.support.threads import max_threads, room_for_each
+from ranktrees.support import parallel
 from ranktrees.support.parallel import effective_n_threads
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -261,7 +262,8 @@ def test_models_do_not_depend_on_how_others_want_to_compute(every_thread, bits):
 THREADS_OF_OTHERS = """
 from test_parallel import FLUSH_TO_ZERO, controlled_floats, digests_of_small_hessians
 import numpy as np
-from ranktrees import make_ranking, parallel, HistGBRTRegressor
+from ranktrees import make_ranking, HistGBRTRegressor
+from ranktrees.support import parallel
 
 parallel.VALUES_PER_THREAD = 1
 X, y = make_ranking(20, random_state=0, return_X_y_qid=True)[:2]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from test_simd import levels_here, run
 
-from ranktrees import HistGBRTRegressor, scoring
+from ranktrees import HistGBRTRegressor
 from ranktrees.model import scorer as scorers
+from ranktrees.model import scoring
 from ranktrees.model.ensemble import Ensemble
 from reference import scoring as reference
 

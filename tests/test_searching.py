@@ -7,13 +7,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import GradientBoostingRegressor
 
-from ranktrees import (
-    HistGBRTRegressor,
-    LambdaMARTRanker,
-    RandomForestRanker,
-    make_ranking,
-    parallel,
-)
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
 from ranktrees.binning.mapper import BinMapper
 from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.over_ranks import FullOverRanks
@@ -22,6 +16,7 @@ from ranktrees.growing.split_search import MANY_FEATURES, searches
 from ranktrees.processes.communicator import training_with
 from ranktrees.processes.sharing import Share
 from ranktrees.rows.sampling import rows_to_cut
+from ranktrees.support import parallel
 from reference import growing as slow
 
 

@@ -9,7 +9,8 @@ import pytest
 from ranktrees._core.support import simd
 
 MODELS = """
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking, parallel
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
+from ranktrees.support import parallel
 from ranktrees._core.support import simd
 
 parallel.VALUES_PER_THREAD = 1

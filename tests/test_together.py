@@ -18,7 +18,6 @@ from ranktrees import (
     LambdaMARTRanker,
     RandomForestRanker,
     make_ranking,
-    parallel,
 )
 from ranktrees._core.growing.words import Words
 from ranktrees._core.support.dtypes import BIN
@@ -27,6 +26,7 @@ from ranktrees.growing.over_ranks import in_batches
 from ranktrees.processes.communicator import RankError, training_with
 from ranktrees.processes.sharing import Share
 from ranktrees.rows import ValidationRows
+from ranktrees.support import parallel
 from ranktrees.training.ranks import fit_on_ranks, trained_together
 
 DEALINGS = ("contiguous", "uneven", "one empty", "permuted")

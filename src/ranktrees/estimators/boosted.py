@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -53,7 +54,7 @@ from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
 from ranktrees.model.costs import used_features
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.objectives import BY_NAME, Logistic, as_objective
+from ranktrees.objectives import BY_NAME, Bound, Logistic, as_objective
 from ranktrees.objectives.pointwise import Softmax
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
@@ -96,9 +97,139 @@ BOOSTING_CONSTRAINTS = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a fit has settled before the first tree.
+
+    ``rows`` are those to learn from, and ``train`` and ``validation`` the rows whose scores are followed.
+    """
+
+    file: CheckpointFile
+    seed: int
+    rows: Rows
+    bound: Bound
+    start: Start
+    so_far: Checkpoint
+    train: Followed
+    validation: Followed | None
+    stopping: EarlyStopping | None
+    costs: np.ndarray | None
+    step: Callable | None
+    rate: float
+    n_threads: int
+
+    @property
+    def objective(self):
+        return self.bound.objective
+
+    @property
+    def scores_so_far(self):
+        """The scores that a fit before this one has followed, by the attribute that has them."""
+        return {
+            "train_score_": self.so_far.train_scores,
+            "validation_score_": self.so_far.validation_scores,
+        }
+
+    def attributes(self, ensemble):
+        """Return the fitted attributes that come with an ensemble."""
+        return self.start.attributes(ensemble) | {"_link": link_of(self.objective)}
+
+
 @with_parameters
 class BoostedTrees(TreeEnsembleEstimator):
-    """The base class of the regressor, the classifier and the ranker, which all boost."""
+    r"""The base class of the regressor, the classifier and the ranker, which all boost.
+
+    Parameters
+    ----------
+    learning_rate : float or None, default=None
+        The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there are
+        fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
+        rows.
+    max_iter : int, default=300
+        The number of trees.
+    l2_regularization : float, default=0.0
+        The L2 regularisation, which is added to the sum of the hessians of each leaf.
+    min_gain_to_split : float, default=0.0
+        A leaf is split only if that gains more than this. The gain is the formula in `HistGBRTRegressor`,
+        twice the decrease of the loss; it scales with the loss and with ``sample_weight``. It corresponds to
+        ``min_split_gain`` of LightGBM and ``gamma`` of XGBoost.
+    min_hessian_to_split : float, default=0.0
+        The minimum sum of hessians on each side of a split. With the squared error the hessian of a row is
+        its weight. If ``gradient_sampling`` draws rows, the sum is estimated from those. It corresponds to
+        ``min_child_weight`` of LightGBM and XGBoost.
+    max_features : float or None, default=None
+        The share of the features that each split considers, drawn at random (kSGBRT in Mohan's survey). If
+        None, it is 0.5 (0.3 for `LambdaMARTRanker`) if there are fewer than 40,000 rows to learn from, and
+        otherwise 1: all features.
+    split_criterion : {"newton", "squared_error"}, default="newton"
+        What splits are judged by. With "newton", it is the formula in `HistGBRTRegressor`. With
+        "squared_error", each tree is fitted to the negative first derivatives by least squares, as in MART: a
+        hessian is then the weight of its row, also in ``min_hessian_to_split`` and in the price of features.
+        Leaves are the same Newton steps either way, and with the loss "squared_error" so are the trees.
+        ``monotonic_cst`` needs "newton".
+    gradient_sampling : float or None, default=1.5
+        If not None, the splits of each tree are searched on a sample of the rows, drawn anew for each tree.
+        Let k be this number, at least 0.01. A row of gradient g and hessian h is drawn with probability
+        ``min(1, k * max(|g| / max |g|, h / max(max h, 8 mean h)))``, and then counts as 1 / probability rows.
+        Sampling regularises as ``subsample`` does, and makes training faster. See the guide, "Sampling by
+        gradients". The values of the leaves are computed from all rows. If None, all rows are used.
+    early_stopping : bool or "auto", default="auto"
+        Whether to stop when the validation score stops improving. If True and no validation rows are given, a
+        share ``validation_fraction`` of the queries is held out. If "auto", training stops early if, and only
+        if, validation rows are given. If False, the validation score is followed but does not stop training,
+        and all trees are kept.
+    scoring : str, Measure or callable, default="loss"
+        The score that early stopping follows: "loss", or a measure such as ``"ndcg@10"``.
+    validation_fraction : float, default=0.1
+        The share of the queries that is held out if ``early_stopping=True`` and no validation rows are given.
+        Queries are held out whole. If there are no queries, it is a share of the rows. Nothing is held out
+        otherwise.
+    n_iter_no_change : int, default=10
+        The number of rounds without a better validation score after which training stops.
+    tol : float, default=1e-7
+        The amount by which a validation score has to exceed the best one to count as better.
+    subsample, query_subsample : float, default=1.0
+        The share of the rows, and the share of the queries, on which each tree is grown.
+    exact_subsample : bool, default=False
+        Whether exactly these shares are drawn, rounded and without replacement, over all ranks: first of the
+        queries, then of their rows. If False, each query and each row is drawn independently, with the share
+        as its probability. At least one is drawn in either case.
+    init : float or estimator, default=None
+        What boosting starts from. If None, it is the best constant for the loss. An estimator that is not
+        fitted is fitted first. A model that is fitted already, or a scikit-learn ``FrozenEstimator`` of one,
+        is used as it is, by clones as well, and thus in searches and cross-validation. If the model is an
+        estimator of trees of this library, or an `Ensemble`, boosting starts from its scores, and its trees
+        become the first trees of ``ensemble_``. The predictions of any other model are added to the values of
+        the trees. For a classifier of two classes, the ``decision_function`` is used if there is one,
+        otherwise the probability of the second class.
+    init_cv : "oob", int, splitter, iterable or None, default=None
+        What training rows start from if ``init`` is fitted here. If None, they start from the predictions of
+        ``init``, although it has seen their labels. If "oob", a row starts from the predictions of those
+        trees of a `RandomForestRanker` that have not seen it. Rows that all trees have seen start from the
+        mean label, with a warning. If an int or a splitter, a row starts from the prediction of a model that
+        was fitted without the row's fold. If there are queries, folds consist of whole queries. New rows
+        start from the whole ``init`` in any case.
+
+    Attributes
+    ----------
+    init_ : estimator or None
+        The model that boosting started from.
+    n_init_trees_ : int
+        The number of trees that come from ``init_``. They are the first trees of ``ensemble_``. They are not
+        counted by ``max_iter``, ``n_trees``, `staged_predict`, early exits, ``n_iter_``, ``best_iteration_``
+        and the scores below.
+    init_scores_ : ndarray of float64, shape (n_rows,), or None
+        If ``init_cv`` is set, the score that each training row started from. It is NaN for rows that were
+        held out.
+    n_iter_ : int
+        The number of trees grown.
+    learning_rate_, max_features_ : float
+        The learning rate and the share of the features that were used.
+    best_iteration_ : int
+        The number of trees kept. After early stopping, these are the trees up to the best validation score.
+    train_score_, validation_score_ : ndarray of float64
+        The score that was followed, after each tree. Empty if not all trees were followed.
+    """
 
     learning_rate: float | None = None
     max_iter: int = 300
@@ -214,28 +345,26 @@ class BoostedTrees(TreeEnsembleEstimator):
         return self
 
     def _fit(self, X, data, X_held_out, held_out, context):
-        n_threads, ranks, whole = effective_n_threads(self.n_jobs), data.share.communicator, data
+        plan = self._plan(X, data, X_held_out, held_out)
+        with self._watching(self.max_iter, context, plan.attributes, X, data, plan.scores_so_far) as watchers:
+            trees, train_scores, validation_scores = self._boost(plan, watchers)
+        self._learn(plan, trees, train_scores, validation_scores)
+
+    def _plan(self, X, data, X_held_out, held_out):
+        """Check what can be checked, and bring all that the loop needs into its form."""
+        n_threads, ranks = effective_n_threads(self.n_jobs), data.share.communicator
         file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
         seed = self._seed(file, ranks)
         objective = self._objective(seed)
-        if data.preferences is None:
-            objective.check_labels(data.share.some_of_all(data.labels))
-        n_earlier = 0 if self._earlier() is None else self._n_counted
-        self._refuse_fewer_trees(n_earlier, "max_iter")
-        if self.query_subsample < 1 and not data.qid_given:
-            raise ValueError(
-                f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
-                "rows are one query; expected query ids, or 1: pass qid=, or draw rows with subsample."
-            )
-        warn_of_weights(data.weights, self.l2_regularization)
-        warn_of_grades(self._measure(), data.labels)
+        self._check_what_is_learned(objective, data)
         stops = self._stops(held_out is not None)
         if not stops:  # which may drop trees
-            warn_of_no_more_trees(n_earlier, self.max_iter, "max_iter")
+            warn_of_no_more_trees(self._n_earlier, self.max_iter, "max_iter")
         if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
         if stops and held_out is None:
-            X_held_out, (data, held_out) = X, hold_out(data, self.validation_fraction, seed)
+            X_held_out = X
+            data, held_out = hold_out(data, self.validation_fraction, seed)
         self._refuse_loose_bounds()
         costs, step, rate = self._costs(), self._step(data, held_out, n_threads), self._rate(data.share)
         ranks.at("the cuts")
@@ -253,9 +382,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         bound.resume(*so_far.learned)
         start = replace(start, ensemble=so_far.ensemble)
         file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
-        measure, validation, stopping = self._measure_to_follow(data), None, None
-        link = self._link_by(objective, measure)
-        train = Followed(measure, bound, data, start.scores(rows, n_threads), n_threads, link=link)
+        train, validation, stopping = self._train(bound, start, rows, n_threads), None, None
         if others is not None:
             validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
             if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
@@ -264,66 +391,95 @@ class BoostedTrees(TreeEnsembleEstimator):
         if stops:
             self._require_some_query(validation)
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
+        return Plan(
+            file, seed, rows, bound, start, so_far, train, validation, stopping, costs, step, rate, n_threads
+        )
+
+    def _check_what_is_learned(self, objective, data):
+        """Refuse labels, and parameters that do not go with these rows; warn of what is hardly meant."""
+        if data.preferences is None:
+            objective.check_labels(data.share.some_of_all(data.labels))
+        self._refuse_fewer_trees(self._n_earlier, "max_iter")
+        if self.query_subsample < 1 and not data.qid_given:
+            raise ValueError(
+                f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
+                "rows are one query; expected query ids, or 1: pass qid=, or draw rows with subsample."
+            )
+        warn_of_weights(data.weights, self.l2_regularization)
+        warn_of_grades(self._measure(), data.labels)
+
+    @property
+    def _n_earlier(self):
+        """The number of rounds that a fit before this one has made, if this one goes on from there."""
+        return 0 if self._earlier() is None else self._n_counted
+
+    def _train(self, bound, start, rows, n_threads):
+        """Return the rows to learn from in the form in which they are followed."""
+        measure = self._measure_to_follow(rows.data)
+        link = self._link_by(bound.objective, measure)
+        return Followed(measure, bound, rows.data, start.scores(rows, n_threads), n_threads, link=link)
+
+    def _boost(self, plan, watchers):
+        """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
+        data, mapper = plan.rows.data, plan.rows.mapper
         make_grower = self._growers(
             mapper,
-            codes,
-            n_threads,
-            self._prices(costs, used_features(start.ensemble.nodes, self.n_features_in_)),
+            plan.rows.codes,
+            plan.n_threads,
+            self._prices(plan.costs, used_features(plan.start.ensemble.nodes, self.n_features_in_)),
             data.share,
             l2_regularization=self.l2_regularization,
             min_gain=self.min_gain_to_split,
             min_hessian=self.min_hessian_to_split,
             gradient_sampling=self.gradient_sampling,
         )
-        ensemble_of = self._ensemble_of(mapper, start.ensemble)
+        sampler = RowSampler(
+            data.offsets,
+            subsample=self.subsample,
+            query_subsample=self.query_subsample,
+            exact=self.exact_subsample,
+            seed=plan.seed,
+            share=data.share,
+            n_threads=plan.n_threads,
+        )
+        callbacks = watchers if plan.stopping is None else [plan.stopping, *watchers]
+        return boost(
+            make_grower,
+            plan.bound,
+            plan.train,
+            learning_rate=plan.rate,
+            rounds=range(plan.start.n_added, self.max_iter),
+            sampler=sampler,
+            seed=plan.seed,
+            step=plan.step,
+            step_rows={"train": plan.train, "validation": plan.validation}[self._step_rows],
+            least_squares=self.split_criterion == "squared_error",
+            mean_leaves=self._mean_leaves,
+            leaf_quantile=plan.objective.leaf_quantile,
+            validation=plan.validation,
+            follow_train=plan.validation is not None or bool(self.verbose),
+            callbacks=plan.file.followed_by(callbacks, plan.so_far, lambda: plan.bound.learned),
+            ensemble_of=self._ensemble_of(mapper, plan.start.ensemble),
+        )
 
-        def attributes(ensemble):
-            return start.attributes(ensemble) | {"_link": link_of(objective)}
-
-        followed = {"train_score_": so_far.train_scores, "validation_score_": so_far.validation_scores}
-        with self._watching(self.max_iter, context, attributes, X, whole, followed) as watchers:
-            callbacks = watchers if stopping is None else [stopping, *watchers]
-            trees, train_scores, validation_scores = boost(
-                make_grower,
-                bound,
-                train,
-                learning_rate=rate,
-                rounds=range(start.n_added, self.max_iter),
-                sampler=RowSampler(
-                    data.offsets,
-                    subsample=self.subsample,
-                    query_subsample=self.query_subsample,
-                    exact=self.exact_subsample,
-                    seed=seed,
-                    share=data.share,
-                    n_threads=n_threads,
-                ),
-                seed=seed,
-                step=step,
-                step_rows={"train": train, "validation": validation}[self._step_rows],
-                least_squares=self.split_criterion == "squared_error",
-                mean_leaves=self._mean_leaves,
-                leaf_quantile=objective.leaf_quantile,
-                validation=validation,
-                follow_train=validation is not None or bool(self.verbose),
-                callbacks=file.followed_by(callbacks, so_far, lambda: bound.learned),
-                ensemble_of=ensemble_of,
-            )
-        self.n_iter_, self.learning_rate_ = start.n_added + len(trees) // start.n_a_round, rate
-        self.max_features_ = self._features_of_a_split(data.share)
-        self.best_iteration_ = self.n_iter_ if stopping is None else self._best_iteration(stopping)
-        self._keep_scores(so_far, train_scores, validation_scores, train, validation)
-        self._seed_, self._fitted_costs = seed, costs
+    def _learn(self, plan, trees, train_scores, validation_scores):
+        """Set the fitted attributes, and warn of a fit that went wrong."""
+        start, share = plan.start, plan.rows.data.share
+        self.n_iter_, self.learning_rate_ = start.n_added + len(trees) // start.n_a_round, plan.rate
+        self.max_features_ = self._features_of_a_split(share)
+        self.best_iteration_ = self.n_iter_ if plan.stopping is None else self._best_iteration(plan.stopping)
+        self._keep_scores(plan, train_scores, validation_scores)
+        self._seed_, self._fitted_costs = plan.seed, plan.costs
         self._started_by = {name: spelt(getattr(self, name)) for name in ("init", "init_cv", "monotonic_cst")}
-        self._keep_of(bound)
+        self._keep_of(plan.bound)
         n_kept = start.n_init_trees + self.best_iteration_ * start.n_a_round
-        kept = ensemble_of(trees).first(n_kept)
+        kept = self._ensemble_of(plan.rows.mapper, start.ensemble)(trees).first(n_kept)
         for name in ("ensemble_", "ensembles_"):  # there may have been more, or fewer, classes before
             vars(self).pop(name, None)
-        vars(self).update(attributes(kept))
+        vars(self).update(plan.attributes(kept))
         grown = kept.after(start.n_init_trees)
-        warn_of_trees(self, grown, data.share.n_rows)
-        if isinstance(objective, Logistic | Softmax):
+        warn_of_trees(self, grown, share.n_rows)
+        if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 
     def _rate(self, share):
@@ -376,14 +532,14 @@ class BoostedTrees(TreeEnsembleEstimator):
             "gives such queries a value, as empty_query=0 does."
         )
 
-    def _keep_scores(self, so_far, train_scores, validation_scores, train, validation):
+    def _keep_scores(self, plan, train_scores, validation_scores):
         """Set the scores that were followed as fitted attributes."""
-        train_scores = [*so_far.train_scores, *train_scores]
+        train_scores = [*plan.so_far.train_scores, *train_scores]
         if len(train_scores) < self.n_iter_:  # not followed from the first tree on
             train_scores = []
         self.train_score_ = np.array(train_scores)
-        self.validation_score_ = np.array([*so_far.validation_scores, *validation_scores])
-        sets = {"training": train} | ({} if validation is None else {"validation": validation})
+        self.validation_score_ = np.array([*plan.so_far.validation_scores, *validation_scores])
+        sets = {"training": plan.train} | ({} if plan.validation is None else {"validation": plan.validation})
         self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
 
     def _check_labels_to_follow(self, objective, data, held_out):

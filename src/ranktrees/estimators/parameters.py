@@ -7,6 +7,8 @@ from functools import wraps
 from inspect import signature
 from typing import ParamSpec, TypeVar, dataclass_transform
 
+from ranktrees.estimators.docstrings import filled
+
 __all__ = ["KnownParameters", "look_up", "with_keywords", "with_parameters"]
 
 Given = ParamSpec("Given")
@@ -173,7 +175,8 @@ def with_parameters(cls):
     Parameters
     ----------
     cls : type
-        A class whose annotated attributes, and those of its bases, become keywords.
+        A class whose annotated attributes, and those of its bases, become keywords. Its docstring takes from
+        that of its base what it does not say itself.
 
     Returns
     -------
@@ -199,6 +202,7 @@ def with_parameters(cls):
         init(self, *args, **parameters)
 
     cls.__init__ = __init__
+    cls.__doc__ = filled(cls)
     return cls
 
 

@@ -40,12 +40,6 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         The number of trees.
     measure : str, Measure or callable, default="ndcg@10"
         The measure that `score` returns.
-    max_leaf_nodes : int or None, default=None
-        The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
-        leaves, those that promise at least half of what the best one does are split together, at most a third
-        of the remaining splits at a time, or the last 8. With ``feature_costs`` they are split one by one, in
-        trees before which some feature is still to be paid for. If None, trees grow layer by layer, without a
-        limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, there is no limit.
     min_samples_leaf : int, default=10
@@ -56,12 +50,6 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         their share, and None means all. "sqrt" and "log2" take the square root and the binary logarithm of
         the number of features. If none of the features drawn can part the rows, the split considers further
         features.
-    max_bins : int, default=255
-        The maximum number of bins of each feature, at most 255. Missing values have an additional bin.
-    subsample_for_bin : int or None, default=200_000
-        The approximate number of rows, drawn once, from which the cuts of the bins are found. If None, all
-        rows are used. All rows are also used for categorical features, for features that have a single value
-        among the rows drawn, and with ``split_search="exact"``.
     split_search : {"full", "exact"}, default="full"
         How the best split of a leaf is found:
 
@@ -79,76 +67,25 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     oob_score : bool, str, Measure or callable, default=False
         Whether to score the training rows by the trees that have not seen them. If True, the score is
         ``measure``. A measure can be given instead. With ``warm_start``, all fits need it, and the same rows.
-    categorical_features : array-like, "from_dtype" or None, default="from_dtype"
-        The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
-        columns of a data frame. If None, there are none, and such columns are refused. A column of strings is
-        categorical if it is among the features given here.
-    monotonic_cst : array-like of int or dict, default=None
-        The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
-        constraint. A dict maps names or indices of features to constraints.
-    interaction_cst : {"pairwise", "no_interactions"} or sequence of sets of names or indices, default=None
-        The features that may be used together on a branch: any two with "pairwise", a single one with
-        "no_interactions", or those of one of the given sets. Features in no set form one more set.
-    handle_missing : {"learned", "left", "right", "three_way"}, default="learned"
-        The side of a split to which rows without a value go. With "learned", each split learns the better
-        side. With "left" or "right", it is always the left or the right side of a cut. With "three_way",
-        these rows are parted from all others, which are split by their best cut at the same time. See the
-        guide, "Treatments of missing values".
-    feature_costs : array-like of shape (n_features,) or mapping, default=None
-        The cost of each feature: one number of at least 0 per feature, or a dict from names or indices to
-        costs, which may leave out features that cost nothing. A feature that a split has already used is
-        free. See the guide, "Features that cost".
-    cost_rule : {"rank", "worth"}, default="rank"
-        What costs decide. With "rank", a leaf takes the split that maximises ``gain - cost_weight * cost``
-        among all that gain anything: costs decide which split is made, never whether. With "worth", splits
-        maximise ``gain / H - cost_weight * cost``, where H is the sum of the hessians of all rows of the
-        tree, and a leaf is only split if this is above 0.
-    cost_weight : float, default=1.0
-        How much costs weigh. With the squared error, a unit of cost weighs as much as this decrease of the
-        sum of squared errors, which grows with the number of rows ("rank", lambda in Mohan's survey), or of
-        a tree's mean squared error ("worth"; if costs are numbers such as 1 to 100, begin with 1e-4). With 0,
-        training is the same as without costs.
-    feature_groups : sequence of sets of names or indices, default=None
-        Sets of features that have the same cost and are paid for together: when one of them is used, all
-        features of its set are free.
     stage_size : int, default=8
         With ``feature_costs``, the number of trees that are grown without knowing which features the others
         use. After each such stage, the features that its trees have used become free. Up to this many trees
         can be grown at the same time. The model does not depend on ``n_jobs``. Without ``feature_costs``,
         only the default is accepted.
-    warm_start : bool, default=False
-        Whether `fit` adds trees to those of the previous fit, rather than starting anew.
-    checkpoint : path-like, default=None
-        The file to which `fit` writes its state, so that it can be continued after an interruption. If `fit`
-        is called again with the same path, it continues from there, and gives the same model. When a fit
-        succeeds, it removes the file. See the guide, "Checkpoints".
-    checkpoint_every : int, default=10
-        The number of trees between two checkpoints.
     verbose : int or "bar", default=0
         If above 0, print a line whenever the forest has grown by ``verbose`` trees. If "bar", draw a progress
         bar (needs tqdm).
-    random_state : int, RandomState or None, default=None
-        The source of randomness for everything that is drawn. With an int, each fit gives the same model. If
-        None, each fit draws anew.
     n_jobs : int or None, default=None
         The number of trees that are grown at the same time. None and -1 use all processors. The model does
         not depend on it.
 
     Attributes
     ----------
-    ensemble_ : Ensemble
-        The trees, stored in arrays.
     oob_score_ : float
         The out-of-bag score. Rows that every tree has seen are left out.
     oob_prediction_ : ndarray of float64, shape (n_rows,)
         The out-of-bag scores of the training rows, in the order in which they were passed. NaN for rows that
         every tree has seen.
-    feature_importances_ : ndarray of float64, shape (n_features,)
-        The share of each feature in the total gain of all splits.
-    n_features_in_ : int
-        The number of columns of ``X``.
-    feature_names_in_ : ndarray of str
-        The names of the columns of a data frame. Defined only if all names are strings.
 
     References
     ----------

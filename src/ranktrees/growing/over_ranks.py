@@ -266,9 +266,11 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         """Let the finder read bins that hold the number of rows."""
         self.finder.begin(*self.rules, False, self.rows.sampled)
         self.finder.attach(leaves, lines, 2)
-        yield
-        self.finder.begin(*self.rules, self.counts_later, self.rows.sampled)
-        self.finder.attach(self.leaves, self.lines, self.lanes)
+        try:
+            yield
+        finally:
+            self.finder.begin(*self.rules, self.counts_later, self.rows.sampled)
+            self.finder.attach(self.leaves, self.lines, self.lanes)
 
     def candidates(self, ids):
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""

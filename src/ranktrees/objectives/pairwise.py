@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -40,38 +41,13 @@ class Pairwise(NarrowLabels):
         self.truncation = self.longest if level is None else min(int(level), self.longest)
         self._scratch = lambdas.Scratch(self.longest, n_threads)
 
+    @cached_property
+    def _kernel(self):
+        return lambdas.PairKernel(self.pairs, self.objective, self, self.truncation, self._scratch)
+
     def gradients(self, scores, gradients, hessians, iteration=0):
-        of = self.objective
-        lambdas.gradients(
-            self.pairs.kind,
-            self.pairs.grades,
-            self.narrow_labels if self.pairs.grades is None else None,
-            self.pairs.table,
-            self.weights,
-            self.offsets,
-            self.deal,
-            scores,
-            self.pairs.worth,
-            self.pairs.apart,
-            self.pairs.unit,
-            *self.pairs.limits,
-            self.truncation,
-            float(of.steepness),
-            of.score_gap_norm or 0.0,
-            lambdas.Norm[of.query_norm.upper()],
-            of.n_orders,
-            of.noise / of.steepness,
-            of.seed,
-            stream_of_objective(iteration),
-            self.share.first_rows,
-            self.share.n_rows or len(scores),
-            *self.factors,
-            self._scratch,
-            gradients,
-            hessians,
-            self.costs,
-            self.n_threads,
-        )
+        stream = stream_of_objective(iteration)
+        self._kernel.gradients(scores, stream, gradients, hessians, *self.factors, self.costs)
 
     def _ranks(self, values=0.0):
         """An array with a number for each rank, and 0 behind the longest query."""
@@ -88,19 +64,7 @@ class _PairsThatWeighTheSame(Pairwise):
     def loss(self, scores):
         n_queries = len(self.offsets) - 1
         costs, counts = np.empty(n_queries), np.empty(n_queries)
-        lambdas.pair_losses(
-            self.pairs.kind,
-            self.pairs.grades,
-            self.weights,
-            self.offsets,
-            scores,
-            self.truncation,
-            float(self.objective.steepness),
-            self._scratch,
-            costs,
-            counts,
-            self.n_threads,
-        )
+        self._kernel.losses(scores, costs, counts)
         total = self._sum(counts)
         return self._sum(costs) / total if total > 0 else math.nan
 

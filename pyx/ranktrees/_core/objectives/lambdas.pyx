@@ -581,104 +581,167 @@ cdef void undecided_gradients(
         out_hessians[position] *= weight
 
 
-def gradients(
-    int pairs,                     # IN   one of `Pairs`
-    const double[::1] grades,      # IN   >= 0, over the measure's divisor; pairs of equal grades do not count
-    const uint8_t[::1] labels,     # IN   if grades are None: the labels,
-    const double[:, ::1] table,    # IN   and the grade of each label, in each query
-    const double[::1] weights,     # IN   or None
-    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
-    Deal deal,                     # of the queries
-    const double[::1] scores,      # IN
-    const float[::1] worth,        # IN   one per rank, in whole_chunks; None: every pair has weight 1
-    const float[::1] apart,        # IN   SWAPS_AND_GAPS only: by distance, from -2 LANES on; else None
-    double unit,                   # IN   a factor of the weight of each pair
-    int64_t low,                   # IN   PAUC only: the number of irrelevant rows to pass over,
-    int64_t at,                    # IN   and the number at which the area ends, 0 for all
-    int64_t truncation,
-    double sigma,                  # IN   for SQUARED_HINGE, the margin
-    double least_gap,              # IN   divide a pair's weight by this + its difference of scores; 0: do not
-    int norm,                      # IN   one of `Norm`
-    int64_t n_orders,              # IN   the number of orders by noisy scores to average over, if noise > 0
-    double noise,                  # IN   scale of the logistic noise
-    uint64_t seed,                 # IN   the seed of the noise, and its stream
-    uint64_t stream,
-    const int64_t[::1] first_rows,  # IN   the number of each query's first row among all, or None: its offset
-    int64_t n_rows,                # IN   of all queries
-    const double[::1] clicked,     # IN   a factor for each pair, by its better row, or None
-    const double[::1] unclicked,   # IN   another, by its worse row
-    Scratch scratch,
-    double[::1] out_gradients,     # OUT
-    double[::1] out_hessians,      # OUT
-    double[:, ::1] out_costs,      # OUT  if clicked is given: clicked, unclicked costs of each row (`Clicks`)
-    int n_threads,
-):
-    """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
-    cdef int64_t q, start, n
-    cdef const float* worths = &worth[0] if worth is not None else NULL
-    cdef const float* gaps = &apart[2 * LANES] if apart is not None else NULL
-    cdef const double* row_weights = &weights[0] if weights is not None else NULL
-    cdef const double* query_grades
-    cdef double grade_unit
-    cdef bint undecided, by_label = grades is None, of_clicks = clicked is not None
-    cdef int thread
-    cdef Room room
-    cdef Clicks clicks
+cdef class PairKernel:
+    """The pairs within the queries of a fit: what weighs them, and memory for each thread to work in.
+
+    Parameters
+    ----------
+    pairs : Pairs
+        What weighs a pair: ``kind``, one of `Pairs`. ``grades`` >= 0 of the rows, over the measure's divisor,
+        or None and a ``table`` of the grade of each label in each query; pairs of equal grades do not count.
+        ``worth``, one per rank, in whole_chunks, or None, if every pair has weight 1. ``apart``, for
+        SWAPS_AND_GAPS, by distance, from -2 LANES on. ``unit``, a factor of all weights. ``limits``, for PAUC:
+        the number of irrelevant rows to pass over, and the number at which the area ends, 0 for all.
+    of : OfPairs
+        ``steepness``, which for SQUARED_HINGE is the margin. ``score_gap_norm``: the weight of a pair is divided
+        by this plus its difference of scores. ``query_norm``, one of `Norm`. ``n_orders`` by noisy scores are
+        averaged over if there is ``noise``.
+    rows : bound objective
+        ``narrow_labels``, ``weights`` or None, ``offsets`` (query q is the rows offsets[q]:offsets[q + 1]), the
+        ``deal`` of the queries, and the ``share`` with the number of each query's first row among all.
+    truncation : int
+        Pairs count if one of their rows has one of so many ranks.
+    scratch : Scratch
+    """
+
     cdef Task task
-    memset(&clicks, 0, sizeof(clicks))
-    if of_clicks:
-        out_costs[:] = 0.0
-        clicks.clicked = &clicked[0]
-        clicks.unclicked = &unclicked[0]
-        clicks.clicked_costs = &out_costs[0, 0]
-        clicks.unclicked_costs = &out_costs[1, 0]
-    task.pairs = pairs
-    task.low = low
-    task.at = at
-    task.truncation = truncation
-    task.sigma = sigma
-    task.least_gap = least_gap
-    task.norm = norm
-    task.unit = unit
-    task.n_orders = n_orders
-    task.noise = noise
-    task.key = portable_key(seed, stream)
-    task.n_rows = n_rows
-    deal.begin()
-    with nogil, parallel(num_threads=n_threads):
-        thread = threadid()
-        room = scratch.of_thread(thread)
-        while True:
-            q = deal.take(thread)
-            if q < 0:
-                break
-            start = offsets[q]
-            n = offsets[q + 1] - start
-            if by_label:
-                query_grades = room.row_grades
-                look_up(&table[q, 0], &labels[start], n, room.row_grades)
-                grade_unit = unit_of(&table[q, 0], table.shape[1])
-            else:
-                query_grades = &grades[start]
-                grade_unit = unit_of(query_grades, n) if worth is not None else 1.0
-            if all_equal(query_grades, n):
-                memset(&out_gradients[start], 0, n * sizeof(double))
-                memset(&out_hessians[start], 0, n * sizeof(double))
-                continue
-            undecided = all_equal(&scores[start], n)
-            if undecided and task.pairs < ERR and not of_clicks:
-                undecided_gradients(
-                    &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
-                    sort_query(query_grades, n, &room),
-                    &out_gradients[start], &out_hessians[start],
-                )
-            else:
-                query_gradients(
-                    &task, n, start, first_rows[q] if first_rows is not None else start, query_grades,
-                    grade_unit, row_weights + start if row_weights != NULL else NULL,
-                    &scores[start], worths, gaps, undecided, &room, &clicks if of_clicks else NULL,
-                    &out_gradients[start], &out_hessians[start],
-                )
+    cdef uint64_t seed
+    cdef const double[::1] grades, weights
+    cdef const uint8_t[::1] labels
+    cdef const double[:, ::1] table
+    cdef const int64_t[::1] offsets, first_rows
+    cdef const float[::1] worth, apart
+    cdef Deal deal
+    cdef Scratch scratch
+    cdef int n_threads
+
+    def __init__(self, pairs, of, rows, int64_t truncation, Scratch scratch):
+        memset(&self.task, 0, sizeof(self.task))
+        self.task.pairs = pairs.kind
+        self.task.low, self.task.at = pairs.limits
+        self.task.truncation = truncation
+        self.task.sigma = of.steepness
+        self.task.least_gap = of.score_gap_norm or 0.0
+        self.task.norm = Norm[of.query_norm.upper()]
+        self.task.unit = pairs.unit
+        self.task.n_orders = of.n_orders
+        self.task.noise = of.noise / of.steepness
+        self.seed = of.seed
+        self.grades, self.table, self.worth, self.apart = pairs.grades, pairs.table, pairs.worth, pairs.apart
+        self.labels = rows.narrow_labels if pairs.grades is None else None
+        self.weights, self.offsets, self.first_rows = rows.weights, rows.offsets, rows.share.first_rows
+        self.task.n_rows = rows.share.n_rows or self.offsets[self.offsets.shape[0] - 1]
+        self.deal, self.n_threads = rows.deal, rows.n_threads
+        self.scratch = scratch
+
+    def gradients(
+        self,
+        const double[::1] scores,      # IN
+        uint64_t stream,               # IN   of the noise
+        double[::1] out_gradients,     # OUT
+        double[::1] out_hessians,      # OUT
+        const double[::1] clicked=None,    # IN   a factor for each pair, by its better row
+        const double[::1] unclicked=None,  # IN   another, by its worse row
+        double[:, ::1] out_costs=None,     # OUT  if clicked is given: clicked, unclicked costs of each row
+    ):
+        """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
+        cdef int64_t q, start, n
+        cdef const float* worths = &self.worth[0] if self.worth is not None else NULL
+        cdef const float* gaps = &self.apart[2 * LANES] if self.apart is not None else NULL
+        cdef const double* row_weights = &self.weights[0] if self.weights is not None else NULL
+        cdef const double* query_grades
+        cdef double grade_unit
+        cdef bint undecided, by_label = self.grades is None, of_clicks = clicked is not None
+        cdef bint is_numbered = self.first_rows is not None
+        cdef int thread
+        cdef Room room
+        cdef Clicks clicks
+        cdef Task task = self.task
+        memset(&clicks, 0, sizeof(clicks))
+        if of_clicks:
+            out_costs[:] = 0.0
+            clicks.clicked = &clicked[0]
+            clicks.unclicked = &unclicked[0]
+            clicks.clicked_costs = &out_costs[0, 0]
+            clicks.unclicked_costs = &out_costs[1, 0]
+        task.key = portable_key(self.seed, stream)
+        self.deal.begin()
+        with nogil, parallel(num_threads=self.n_threads):
+            thread = threadid()
+            room = self.scratch.of_thread(thread)
+            while True:
+                q = self.deal.take(thread)
+                if q < 0:
+                    break
+                start = self.offsets[q]
+                n = self.offsets[q + 1] - start
+                if by_label:
+                    query_grades = room.row_grades
+                    look_up(&self.table[q, 0], &self.labels[start], n, room.row_grades)
+                    grade_unit = unit_of(&self.table[q, 0], self.table.shape[1])
+                else:
+                    query_grades = &self.grades[start]
+                    grade_unit = unit_of(query_grades, n) if worths != NULL else 1.0
+                if all_equal(query_grades, n):
+                    memset(&out_gradients[start], 0, n * sizeof(double))
+                    memset(&out_hessians[start], 0, n * sizeof(double))
+                    continue
+                undecided = all_equal(&scores[start], n)
+                if undecided and task.pairs < ERR and not of_clicks:
+                    undecided_gradients(
+                        &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
+                        sort_query(query_grades, n, &room),
+                        &out_gradients[start], &out_hessians[start],
+                    )
+                else:
+                    query_gradients(
+                        &task, n, start, self.first_rows[q] if is_numbered else start, query_grades,
+                        grade_unit, row_weights + start if row_weights != NULL else NULL,
+                        &scores[start], worths, gaps, undecided, &room, &clicks if of_clicks else NULL,
+                        &out_gradients[start], &out_hessians[start],
+                    )
+
+    def losses(
+        self,
+        const double[::1] scores,      # IN
+        double[::1] costs,             # OUT  one per query: the weighted sum of its pairs' costs (see pairs.h)
+        double[::1] counts,            # OUT  one per query: the sum of the weights of its pairs
+    ):
+        """Sum the costs of pairs of given grades. A pair has the mean of the weights of its two rows."""
+        cdef int64_t n_queries = self.offsets.shape[0] - 1, q, start, i, j, a, b, n
+        cdef bint weighted = self.weights is not None
+        cdef double cost, count, weight, gap, small
+        cdef Ranked* rows
+        cdef Room room
+        for q in prange(
+            n_queries, nogil=True, num_threads=self.n_threads, use_threads_if=self.n_threads > 1,
+            schedule="dynamic", chunksize=8,
+        ):
+            start = self.offsets[q]
+            n = self.offsets[q + 1] - start
+            cost = 0.0
+            count = 0.0
+            if not all_equal(&self.grades[start], n):
+                room = self.scratch.of_thread(threadid())
+                rows = sort_query(&scores[start], n, &room)
+                for i in range(min(self.task.truncation, n - 1)):
+                    a = start + rows[i].position
+                    for j in range(i + 1, n):
+                        b = start + rows[j].position
+                        if self.grades[a] != self.grades[b]:
+                            gap = rows[i].score - rows[j].score
+                            weight = 0.5 * (self.weights[a] + self.weights[b]) if weighted else 1.0
+                            count = count + weight
+                            if self.task.pairs == SQUARED_HINGE:
+                                gap = self.task.sigma - (gap if self.grades[a] > self.grades[b] else -gap)
+                                cost = cost + weight * (0.5 * gap * gap if gap > 0 else 0.0)
+                            else:
+                                gap = self.task.sigma * gap
+                                small = portable_exp(-gap)
+                                gap = -gap if self.grades[a] > self.grades[b] else gap
+                                cost = cost + weight * portable_softplus(gap, small)
+            costs[q] = cost
+            counts[q] = count
 
 
 def noisy(
@@ -729,53 +792,3 @@ def given_gradients(
         weight = factor if weights is None else factor * weights[i]
         out_gradients[i] = weight * (sigma * room.gradients[i])
         out_hessians[i] = weight * (sigma * sigma * room.hessians[i])
-
-
-def pair_losses(
-    int pairs,                     # IN   RANKNET or SQUARED_HINGE
-    const double[::1] grades,      # IN
-    const double[::1] weights,     # IN   or None
-    const int64_t[::1] offsets,    # IN   query q is the rows offsets[q]:offsets[q + 1]
-    const double[::1] scores,      # IN
-    int64_t truncation,
-    double sigma,                  # IN   for SQUARED_HINGE, the margin
-    Scratch scratch,
-    double[::1] costs,             # OUT  one per query: the weighted sum of its pairs' costs (see pairs.h)
-    double[::1] counts,            # OUT  one per query: the sum of the weights of its pairs
-    int n_threads,
-):
-    """Sum the costs of pairs that no measure weighs. A pair has the mean of the weights of its two rows."""
-    cdef int64_t n_queries = offsets.shape[0] - 1, q, start, i, j, a, b, n
-    cdef bint weighted = weights is not None
-    cdef double cost, count, weight, gap, small
-    cdef Ranked* rows
-    cdef Room room
-    for q in prange(
-        n_queries, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=8,
-    ):
-        start = offsets[q]
-        n = offsets[q + 1] - start
-        cost = 0.0
-        count = 0.0
-        if not all_equal(&grades[start], n):
-            room = scratch.of_thread(threadid())
-            rows = sort_query(&scores[start], n, &room)
-            for i in range(min(truncation, n - 1)):
-                a = start + rows[i].position
-                for j in range(i + 1, n):
-                    b = start + rows[j].position
-                    if grades[a] != grades[b]:
-                        gap = rows[i].score - rows[j].score
-                        weight = 0.5 * (weights[a] + weights[b]) if weighted else 1.0
-                        count = count + weight
-                        if pairs == SQUARED_HINGE:
-                            gap = sigma - (gap if grades[a] > grades[b] else -gap)
-                            cost = cost + weight * (0.5 * gap * gap if gap > 0 else 0.0)
-                        else:
-                            gap = sigma * gap
-                            small = portable_exp(-gap)
-                            gap = -gap if grades[a] > grades[b] else gap
-                            cost = cost + weight * portable_softplus(gap, small)
-        costs[q] = cost
-        counts[q] = count

@@ -1,0 +1,67 @@
+"""Docstrings of estimators: what a class does not say of a parameter, it takes from its base."""
+
+import re
+from dataclasses import fields
+from inspect import cleandoc, getdoc
+
+# A section, and its entries: a name, or several, that stand alone on the left.
+_SECTION = r"^{}\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)"
+_ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n(?:(?: .*)?\n)*", re.MULTILINE)
+
+
+def filled(cls):
+    """Return the docstring of a class, with the parameters and attributes that its base describes.
+
+    Entries of its own come first. A default is that of the class, whoever describes the parameter.
+
+    Parameters
+    ----------
+    cls : type
+        A dataclass, whose base has been through this, too.
+
+    Returns
+    -------
+    str or None
+
+    Examples
+    --------
+    >>> from ranktrees import LambdaMARTRanker
+    >>> [line for line in LambdaMARTRanker.__doc__.splitlines() if line.startswith("n_iter_no_change")]
+    ['n_iter_no_change : int, default=50']
+    """
+    if cls.__doc__ is None:  # python -OO
+        return None
+    text = cleandoc(cls.__doc__) + "\n"
+    defaults = {field.name: field.default for field in fields(cls)}
+    for section in ("Parameters", "Attributes"):
+        theirs = _entries(getdoc(cls.__mro__[1]), section)
+        found = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
+        if found is None or not theirs:
+            continue
+        own = _entries(text, section)
+        said = {name for names in own for name in names}
+        entries = [*own.values(), *(entry for names, entry in theirs.items() if not said & set(names))]
+        entries = [_with_default(entry, defaults) for entry in entries]
+        text = text[: found.start(1)] + "".join(entries) + "\n" + text[found.end(1) :]
+    return text
+
+
+def _entries(text, section):
+    """By names: the entries of a section."""
+    found = re.search(_SECTION.format(section), (text or "") + "\n", re.MULTILINE | re.DOTALL)
+    if found is None:
+        return {}
+    return {
+        tuple(entry[1].split(", ")): entry[0].rstrip("\n") + "\n"
+        for entry in _ENTRY.finditer(found[1] + "\n")
+    }
+
+
+def _with_default(entry, defaults):
+    head, _, body = entry.partition("\n")
+    name = head.split(" : ")[0].split(", ")[0]
+    if name in defaults:
+        value = defaults[name]
+        spelt = f'"{value}"' if isinstance(value, str) else f"{value:_}" if isinstance(value, int) else value
+        head = re.sub(r"default=.*$", f"default={spelt}", head)
+    return f"{head}\n{body}"
