@@ -1,0 +1,40 @@
+"""Each benchmark runs on a few rows, so that none rots. What it prints is another matter."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+SCRIPTS = {
+    "bench_batches.py": "--rows 3000 --features 5 --trees 2",
+    "bench_classes.py": "--rounds 3 --sets digits",
+    "bench_clicks.py": "--sets 1 --queries 30 --sessions 2",
+    "bench_combining.py": "--queries 20 --rows 10 --jobs 1",
+    "bench_fit.py": "speed --queries 10 --trees 2 --repeats 1 --threads 1",
+    "bench_losses.py": "--queries 10 --repeats 1",
+    "bench_scoring.py": "boosting --trees 2 --leaves 4 --queries 5 --fitted 2 --rows 3 --repeats 1 --seconds 0.001",
+}
+pytestmark = pytest.mark.slow
+
+
+def run(*command):
+    environment = {**os.environ, "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_scripts_print_a_table(script):
+    assert "|---" in run(f"benchmarks/{script}", *SCRIPTS[script].split())
+
+
+def test_every_script_is_run_or_needs_real_sets():
+    there = {path.name for path in (ROOT / "benchmarks").glob("bench_*.py")}
+    assert there - set(SCRIPTS) == {"bench_accuracy.py", "bench_choice.py"}
