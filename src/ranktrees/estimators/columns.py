@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ranktrees.model.ensemble import Ensemble
 
 OF_COLUMNS = ("n_features_in_", "feature_names_in_", "_category_levels", "_qid_given")
-
 
 Model = TypeVar("Model")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
 
 MOST_RANKS = 2**31 - 1
+
+Ties: TypeAlias = Literal["average", "worst", "input", "reverse"]
 
 
 def _table(name: str, names: Collection[str], first: int) -> Callable[[Any], Any]:

@@ -18,6 +18,9 @@ from ranktrees.rows.values import as_seen, is_missing
 # The rows in the order of their queries (None: as they are), and where each query begins.
 Queries: TypeAlias = tuple[np.ndarray | None, np.ndarray]
 
+# The rows in the order of their queries (None: as they are), and where each query begins.
+Queries: TypeAlias = tuple[np.ndarray | None, np.ndarray]
+
 
 def query_offsets(
     qid, n_rows: int, name: str = "qid", *, by_id: bool = False
