@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,6 +36,10 @@ from ranktrees.training.ranks import (
     refuse_other_estimators,
     trained_together,
 )
+
+if TYPE_CHECKING:
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 # Models that differ in their loss gain more together than models that differ in their draws only.
 QUERY_RMSE = LambdaMARTRanker("query_rmse", max_leaf_nodes=15)
@@ -176,21 +181,21 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     @with_keywords
     def fit(
         self,
-        X,
-        y,
-        sample_weight=None,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        qid=None,
-        groups=None,
-        group=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        qid_val=None,
-        eval_set=None,
-        eval_group=None,
-        eval_qid=None,
-    ):
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+        X_val: RowsLike = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        qid_val: IdsLike | None = None,
+        eval_set: Sequence[Any] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[IdsLike] | None = None,
+    ) -> Self:
         """Grow the trees of all models.
 
         Parameters
@@ -238,20 +243,20 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return self
 
     @property
-    def _is_dcg(self):
+    def _is_dcg(self) -> bool:
         return self._measure().name in ("DCG", "NDCG")
 
-    def _earlier(self):
+    def _earlier(self) -> None:
         return None
 
-    def _fit(self, X, data, X_val, held_out):
+    def _fit(self, X: RowsLike, data: FitData, X_val: RowsLike, held_out: FitData) -> None:
         communicator, recipe = data.share.communicator, RECIPES[self.quality]
         random = check_random_state(self.random_state)
         seeds = communicator.bcast([int(random.randint(np.iinfo(np.int32).max)) for _ in recipe])
         n_threads = effective_n_threads(self.n_jobs)
         n_together = min(len(recipe), n_threads) if communicator.alone else 1
 
-        def fitted(place):
+        def fitted(place: int) -> tuple[LambdaMARTRanker, float]:
             return self._fitted(
                 recipe[place], seeds[place], n_threads // n_together, X, data, X_val, held_out, place
             )
@@ -269,7 +274,17 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         self.best_iterations_ = np.array([model.best_iteration_ for model in models])
         self.validation_scores_ = [model.validation_score_ for model in models]
 
-    def _fitted(self, model, seed, n_jobs, X, data, X_val, held_out, place):
+    def _fitted(
+        self,
+        model: LambdaMARTRanker,
+        seed: int,
+        n_jobs: int,
+        X: RowsLike,
+        data: FitData,
+        X_val: RowsLike,
+        held_out: FitData,
+        place: int,
+    ) -> tuple[LambdaMARTRanker, float]:
         """Fit one model. Return it, and the spread of its scores."""
         given = {name: getattr(self, name) for name in (*self._of_trees, "max_iter", "n_iter_no_change")}
         given |= {"scoring": self.measure, "random_state": seed, "n_jobs": n_jobs, "early_stopping": True}
@@ -291,7 +306,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return model, spread
 
 
-def _spread(data, scores):
+def _spread(data: FitData, scores: np.ndarray) -> float:
     """Return the standard deviation of scores about the mean of their query, over all ranks."""
     sizes, begins, communicator = np.diff(data.offsets), data.offsets[:-1], data.share.communicator
     scores = data.internal(scores)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -69,6 +69,17 @@ from ranktrees.training.callbacks import EarlyStopping
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.model.ensemble import Trees
+    from ranktrees.objectives.base import Link, Objective
+    from ranktrees.processes.sharing import Share
+    from ranktrees.rows.data import FitData
+    from ranktrees.rows.feedback import Feedback
+    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.training.callbacks import Watcher
+
 # So many rows bear larger steps, and splits that choose among all features. They have the second rate.
 MANY_ROWS, RATES = 40_000, (0.05, 0.1)
 
@@ -119,18 +130,18 @@ class Plan:
     n_threads: int
 
     @property
-    def objective(self):
+    def objective(self) -> Objective:
         return self.bound.objective
 
     @property
-    def scores_so_far(self):
+    def scores_so_far(self) -> dict[str, Sequence[float]]:
         """The scores that a fit before this one has followed, by the attribute that has them."""
         return {
             "train_score_": self.so_far.train_scores,
             "validation_score_": self.so_far.validation_scores,
         }
 
-    def attributes(self, ensemble):
+    def attributes(self, ensemble: Ensemble) -> dict[str, Any]:
         """Return the fitted attributes that come with an ensemble."""
         return self.start.attributes(ensemble) | {"_link": link_of(self.objective)}
 
@@ -259,21 +270,21 @@ class BoostedTrees(TreeEnsembleEstimator):
     @with_keywords
     def fit(
         self,
-        X,
-        y=None,
-        sample_weight=None,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        qid=None,
-        groups=None,
-        group=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        qid_val=None,
-        eval_set=None,
-        eval_group=None,
-        eval_qid=None,
-    ):
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+        X_val: RowsLike = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        qid_val: IdsLike | None = None,
+        eval_set: Sequence[Any] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[IdsLike] | None = None,
+    ) -> Self:
         """Grow the trees.
 
         Parameters
@@ -314,7 +325,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         validation = ValidationRows(X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid)
         return self._check_and_fit(X, y, sample_weight, queries, validation)
 
-    def _validate_params(self):
+    def _validate_params(self) -> None:
         refuse_foreign_loss(getattr(self, "loss", None))
         super()._validate_params()
         _refuse_class(self.init)
@@ -326,8 +337,15 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
 
     def _check_and_fit(
-        self, X, y, sample_weight, queries, validation, feedback=NOTHING, feedback_val=NOTHING
-    ):
+        self,
+        X: RowsLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        queries: dict[str, Any],
+        validation: ValidationRows,
+        feedback: Feedback = NOTHING,
+        feedback_val: Feedback = NOTHING,
+    ) -> Self:
         self._validate_params()
         if (driver := active_driver()) is not None:
             refuse_feedback(feedback)
@@ -344,13 +362,15 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._close_context(context, X, y)
         return self
 
-    def _fit(self, X, data, X_held_out, held_out, context):
+    def _fit(
+        self, X: RowsLike, data: FitData, X_held_out: RowsLike, held_out: FitData | None, context: Any
+    ) -> None:
         plan = self._plan(X, data, X_held_out, held_out)
         with self._watching(self.max_iter, context, plan.attributes, X, data, plan.scores_so_far) as watchers:
             trees, train_scores, validation_scores = self._boost(plan, watchers)
         self._learn(plan, trees, train_scores, validation_scores)
 
-    def _plan(self, X, data, X_held_out, held_out):
+    def _plan(self, X: RowsLike, data: FitData, X_held_out: RowsLike, held_out: FitData | None) -> Plan:
         """Check what can be checked, and bring all that the loop needs into its form."""
         n_threads, ranks = effective_n_threads(self.n_jobs), data.share.communicator
         file = CheckpointFile(self.checkpoint, self.checkpoint_every, ranks)
@@ -395,7 +415,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             file, seed, rows, bound, start, so_far, train, validation, stopping, costs, step, rate, n_threads
         )
 
-    def _check_what_is_learned(self, objective, data):
+    def _check_what_is_learned(self, objective: Objective, data: FitData) -> None:
         """Refuse labels, and parameters that do not go with these rows; warn of what is hardly meant."""
         if data.preferences is None:
             objective.check_labels(data.share.some_of_all(data.labels))
@@ -409,17 +429,17 @@ class BoostedTrees(TreeEnsembleEstimator):
         warn_of_grades(self._measure(), data.labels)
 
     @property
-    def _n_earlier(self):
+    def _n_earlier(self) -> int:
         """The number of rounds that a fit before this one has made, if this one goes on from there."""
         return 0 if self._earlier() is None else self._n_counted
 
-    def _train(self, bound, start, rows, n_threads):
+    def _train(self, bound: Bound, start: Start, rows: Rows, n_threads: int) -> Followed:
         """Return the rows to learn from in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
         link = self._link_by(bound.objective, measure)
         return Followed(measure, bound, rows.data, start.scores(rows, n_threads), n_threads, link=link)
 
-    def _boost(self, plan, watchers):
+    def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
         data, mapper = plan.rows.data, plan.rows.mapper
         make_grower = self._growers(
@@ -462,7 +482,9 @@ class BoostedTrees(TreeEnsembleEstimator):
             ensemble_of=self._ensemble_of(mapper, plan.start.ensemble),
         )
 
-    def _learn(self, plan, trees, train_scores, validation_scores):
+    def _learn(
+        self, plan: Plan, trees: Trees, train_scores: list[float], validation_scores: list[float]
+    ) -> None:
         """Set the fitted attributes, and warn of a fit that went wrong."""
         start, share = plan.start, plan.rows.data.share
         self.n_iter_, self.learning_rate_ = start.n_added + len(trees) // start.n_a_round, plan.rate
@@ -482,26 +504,28 @@ class BoostedTrees(TreeEnsembleEstimator):
         if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 
-    def _rate(self, share):
+    def _rate(self, share: Share) -> float:
         """Return the learning rate for the rows to learn from, of all ranks."""
         if self.learning_rate is not None:
             return self.learning_rate
         return RATES[share.n_rows >= MANY_ROWS]
 
-    def _features_of_a_split(self, share):
+    def _features_of_a_split(self, share: Share) -> float:
         if self.max_features is not None:
             return float(self.max_features)  # a share, though it may be spelt 1
         return 1.0 if share.n_rows >= MANY_ROWS else self._share_of_features
 
-    def _stops(self, has_validation):
+    def _stops(self, has_validation: bool) -> bool:
         """Whether the fit may stop early, according to rows that it does not learn from."""
         return has_validation if self.early_stopping == "auto" else self.early_stopping
 
-    def _so_far(self, file, seed, start, bound, rows, others):
+    def _so_far(
+        self, file: CheckpointFile, seed: int, start: Start, bound: Bound, rows: Rows, others: Rows | None
+    ) -> Checkpoint:
         """Return the state of the fit: that of a checkpoint, if one was found, or else the start."""
         n_threads = effective_n_threads(self.n_jobs)
 
-        def trained():
+        def trained() -> dict[str, str]:
             named = {"the training rows": rows} | ({} if others is None else {"the validation rows": others})
             sets = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
             return what_is_trained(self, rows.mapper, start.ensemble, sets)
@@ -514,17 +538,17 @@ class BoostedTrees(TreeEnsembleEstimator):
         begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
         return file.going_on(begun, trained)
 
-    def _require_some_query(self, validation):
+    def _require_some_query(self, validation: Followed) -> None:
         """Raise if, whatever the scores, the measure to stop by has no value."""
         if isinstance(validation.measure, Ranked | Pooled) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
 
-    def _best_iteration(self, stopping):
+    def _best_iteration(self, stopping: EarlyStopping) -> int:
         if stopping.best_iteration == 0:
             raise self._not_defined(f"after any of {self.n_iter_} trees")
         return stopping.best_iteration
 
-    def _not_defined(self, when):
+    def _not_defined(self, when: str) -> ValueError:
         return ValueError(
             f"the score for early stopping, scoring={self._scoring()!r}, is not defined for the validation "
             f"rows {when}; expected at least one query that counts, or relevant and irrelevant rows for a "
@@ -532,7 +556,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             "gives such queries a value, as empty_query=0 does."
         )
 
-    def _keep_scores(self, plan, train_scores, validation_scores):
+    def _keep_scores(self, plan: Plan, train_scores: list[float], validation_scores: list[float]) -> None:
         """Set the scores that were followed as fitted attributes."""
         train_scores = [*plan.so_far.train_scores, *train_scores]
         if len(train_scores) < self.n_iter_:  # not followed from the first tree on
@@ -542,7 +566,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         sets = {"training": plan.train} | ({} if plan.validation is None else {"validation": plan.validation})
         self._followed = {name: spelt(rows.measure) for name, rows in sets.items()}
 
-    def _check_labels_to_follow(self, objective, data, held_out):
+    def _check_labels_to_follow(self, objective: Objective, data: FitData, held_out: FitData | None) -> None:
         """Raise if the measure or the loss to follow does not accept the labels of its rows."""
         if (measure := self._measure_to_follow(data)) is not None:
             measure.check_labels(data.share.some_of_all(data.labels))
@@ -556,7 +580,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 # of both: training rows have what the loss needs in any case, such as a positive label
                 objective.check_labels(np.concatenate(labels))
 
-    def _rows_to_follow(self, objective, rows, scores, n_threads):
+    def _rows_to_follow(
+        self, objective: Objective, rows: Rows, scores: np.ndarray, n_threads: int
+    ) -> Followed:
         """Return the validation rows in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
         bound = None
@@ -566,7 +592,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         link = self._link_by(objective, measure)
         return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
 
-    def _start(self, X, data, bound):
+    def _start(self, X: RowsLike, data: FitData, bound: Bound) -> Start:
         """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""
         if self._earlier() is not None:
             if not is_same_link(self._link, link_of(bound.objective)):
@@ -619,10 +645,10 @@ class BoostedTrees(TreeEnsembleEstimator):
             scores = of_rows
         return Start(ensemble, init, len(ensemble), scores)
 
-    def _start_of_before(self):
+    def _start_of_before(self) -> Start:
         return Start(self.ensemble_, self.init_, self.n_init_trees_, self.init_scores_)
 
-    def _refuse_what_needs_one_score(self):
+    def _refuse_what_needs_one_score(self) -> None:
         """Raise if a parameter is about a single score of a row, but each class has its own."""
         if not is_classifier(self):
             raise ValueError(
@@ -640,7 +666,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"{len(self.classes_)} classes has its own; expected None or a number, or two classes."
             )
 
-    def _require_init_of_before(self):
+    def _require_init_of_before(self) -> None:
         """Raise if `init` is plainly not the one that the existing trees started from."""
         if isinstance(self.init, Real):
             same = self.init_ is None and self._ensembles[0].base == self.init
@@ -659,7 +685,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "set warm_start=False."
             )
 
-    def _require_rows_of_before(self, data):
+    def _require_rows_of_before(self, data: FitData) -> None:
         """Raise if boosting began at scores of individual rows, and these rows are others."""
         scores = self.init_scores_
         if scores is None:
@@ -679,7 +705,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "they were."
             )
 
-    def _fitted_init(self, X, data):
+    def _fitted_init(self, X: RowsLike, data: FitData) -> tuple[Any, np.ndarray | None]:
         """Return the fitted init, and what each training row starts from (None: the init's predictions)."""
         name, cv = type(self.init).__name__, self.init_cv
         if is_fitted(self.init):
@@ -719,7 +745,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return init, None
         return init, self._out_of_fold(rows, data, queries, scored_like(init))
 
-    def _require_classes(self, classes):
+    def _require_classes(self, classes: np.ndarray) -> None:
         """Raise if `init` was fitted to other classes than those of y: its odds may be reversed."""
         theirs = getattr(self.init, "classes_", None)
         if classes is not None and theirs is not None and not np.array_equal(theirs, classes):
@@ -729,7 +755,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "to these classes."
             )
 
-    def _out_of_fold(self, rows, data, queries, like):
+    def _out_of_fold(
+        self, rows: RowsLike, data: FitData, queries: np.ndarray | None, like: dict[str, Any]
+    ) -> np.ndarray:
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
         of_rows = rows, data.labels, data.weights, queries, data.query_of_row if data.qid_given else None
         *given, folds_by = (None if of is None else _safe_indexing(of, as_they_came) for of in of_rows)
@@ -739,7 +767,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         [scores[as_they_came]] = predict_out_of_fold([(self.init, predict)], *given, folds)
         return scores
 
-    def _fitted_forest(self, rows, data, queries):
+    def _fitted_forest(
+        self, rows: RowsLike, data: FitData, queries: np.ndarray | None
+    ) -> tuple[Any, np.ndarray]:
         forest = self.init
         if not isinstance(forest, TreeEnsembleEstimator) or not getattr(forest, "bootstrap", False):
             raise ValueError(
@@ -759,18 +789,18 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         return forest, np.where(np.isnan(scores), forest.ensemble_.base, scores)
 
-    def _known_levels(self):
+    def _known_levels(self) -> dict[int, tuple[Any, ...]]:
         init = own_model(self.init) if self._earlier() is None and self._keeps_init else None
         return super()._known_levels() if init is None else getattr(init, "_category_levels", {})
 
     @property
-    def _keeps_init(self):
+    def _keeps_init(self) -> bool:
         return _is_kept(self.init)
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         return clone_except(self, ["init"] if self._keeps_init else [])
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get parameters.
 
         Parameters
@@ -784,7 +814,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         """
         return super().get_params(deep and not self._keeps_init)
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters.
 
         Parameters
@@ -817,16 +847,16 @@ class BoostedTrees(TreeEnsembleEstimator):
                 )
         return super().set_params(**params)
 
-    def _scoring(self):
+    def _scoring(self) -> AnyMeasure:
         return "loss" if self.scoring is None else self.scoring
 
-    def _follows_queries(self, validation):
+    def _follows_queries(self, validation: ValidationRows) -> bool:
         """Whether the fit stops by a ranking measure, so that missing query ids are probably a mistake."""
         if is_classifier(self) or self._scoring() == "loss":
             return False
         return self._stops(validation.given) and as_measure(self._scoring()).by_query
 
-    def _measure_to_follow(self, data):
+    def _measure_to_follow(self, data: FitData) -> Measure | None:
         """Return the measure by which these rows are followed, or None for the loss."""
         if self._scoring() == "loss":
             return None
@@ -838,13 +868,13 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         return measure
 
-    def _link_by(self, objective, measure):
+    def _link_by(self, objective: Objective, measure: Measure | None) -> Link | None:
         """Return the function that turns scores of this loss into what the measure takes; None if equal."""
 
-    def _resume(self, bound, stages):
+    def _resume(self, bound: Bound, stages: Iterator[np.ndarray]) -> None:
         """Give back to the objective what `_keep_of` took from it, or what it learns from these scores."""
 
-    def _leaf_values_by(self, data, n_threads):
+    def _leaf_values_by(self, data: FitData, n_threads: int) -> dict[str, Any]:
         """Return the settings by which the values of leaves follow from the gradients."""
         return {
             "learning_rate": self.learning_rate_ if self.learning_rate is None else self.learning_rate,
@@ -853,13 +883,13 @@ class BoostedTrees(TreeEnsembleEstimator):
             "mean_leaves": self._mean_leaves,
         }
 
-    def _forget_scores(self):
+    def _forget_scores(self) -> None:
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)
 
-    def _step(self, data, held_out, n_threads):
+    def _step(self, data: FitData, held_out: FitData | None, n_threads: int) -> Callable[..., float] | None:
         """Return the function that finds the weight of a new tree; None if it is ``learning_rate``."""
 
-    def _refuse_loose_bounds(self):
+    def _refuse_loose_bounds(self) -> None:
         """Raise if leaves are to be bounded by values that are not of their kind."""
         if self.monotonic_cst is not None and (self.split_criterion == "squared_error") != self._mean_leaves:
             raise ValueError(
@@ -868,26 +898,26 @@ class BoostedTrees(TreeEnsembleEstimator):
                 'expected "newton" with Newton steps in the leaves, and "squared_error" with means.'
             )
 
-    def _starting_scores(self, X):
+    def _starting_scores(self, X: RowsLike) -> np.ndarray | None:
         return scores_of_foreign(self.init_, X)
 
-    def _foreign_init(self):
+    def _foreign_init(self) -> Any:
         return foreign_of(self.init_)
 
 
-def _refuse_class(init):
+def _refuse_class(init: Any) -> None:
     if isinstance(init, type):
         name = init.__name__
         raise TypeError(f"init is the class {name}; expected an estimator: pass {name}().")
 
 
-def _is_kept(init):
+def _is_kept(init: Any) -> bool:
     """Whether an `init` is used as it is, by clones as well."""
     return not isinstance(init, type) and is_fitted(init)
 
 
 @contextmanager
-def _followed_by_the_loss(data):
+def _followed_by_the_loss(data: FitData) -> Iterator[None]:
     """If the loss refuses labels, say in the message which rows they belong to."""
     try:
         yield
@@ -895,7 +925,7 @@ def _followed_by_the_loss(data):
         raise ValueError(f"{data.y_name} cannot be scored by the loss: {error}") from error
 
 
-def loss_of(estimator, parameters, losses, **others):
+def loss_of(estimator: Any, parameters: dict[str, Any], losses: Collection[str], **others: Any) -> Objective:
     """Return the objective, with those parameters that it has. All others must be at their defaults."""
     loss = estimator.loss
     known = _parameters_of(loss)
@@ -911,5 +941,5 @@ def loss_of(estimator, parameters, losses, **others):
     return as_objective(loss, **{name: parameters[name] for name in known & parameters.keys()})
 
 
-def _parameters_of(loss):
+def _parameters_of(loss: Callable[..., Any] | str) -> set[str]:
     return {parameter.name for parameter in fields(BY_NAME[loss])} if isinstance(loss, str) else set()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -19,6 +20,15 @@ from ranktrees.estimators.starting import Start
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
 from ranktrees.objectives.pointwise import Softmax
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ranktrees.evaluation.early_exit import EarlyExit, WorkSaved
+    from ranktrees.measures.base import Measure
+    from ranktrees.objectives.base import Link, Objective
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 
 @with_parameters
@@ -116,7 +126,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
 
     if not TYPE_CHECKING:
 
-        def __getattr__(self, name):
+        def __getattr__(self, name: str) -> Any:
             if name == "ensemble_" and self._has_several:
                 raise AttributeError(
                     f"{type(self).__name__} of {len(self.classes_)} classes has no ensemble_, since each "
@@ -128,32 +138,42 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
             return super().__getattr__(name)
 
     @property
-    def _has_several(self):
+    def _has_several(self) -> bool:
         """Whether each class has an ensemble."""
         return "ensembles_" in vars(self)
 
     @property
-    def _ensembles(self):
+    def _ensembles(self) -> tuple[Ensemble, ...]:
         return self.ensembles_ if self._has_several else super()._ensembles
 
-    def _earlier(self):
+    def _earlier(self) -> Any:
         return self.ensembles_ if self.warm_start and self._has_several else super()._earlier()
 
-    def _recode(self, known):
+    def _recode(self, known: dict[int, tuple[Any, ...]]) -> None:
         if not self._has_several:
             super()._recode(known)
             return
         self.ensembles_ = tuple(recoded(self, self._category_levels, known, one) for one in self.ensembles_)
 
-    def _objective(self, seed=0):
+    def _objective(self, seed: int = 0) -> Objective:
         if len(self.classes_) > 2:
             return Softmax(len(self.classes_), self.balanced)
         return as_objective("logistic", balanced=self.balanced)
 
-    def _score_without_queries(self, labels, scores, weights):
+    def _score_without_queries(
+        self, labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None
+    ) -> float:
         return float(accuracy_score(labels, _numbers_of_likeliest(scores), sample_weight=weights))
 
-    def decision_function(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
+    def decision_function(
+        self,
+        X: RowsLike,
+        *,
+        n_trees: int | None = None,
+        qid: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+        return_saved: bool = False,
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], WorkSaved]:
         """Return the log odds of the second class or, if there are more than two, a score for each class.
 
         Parameters
@@ -173,7 +193,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return super().predict(X, n_trees=n_trees, qid=qid, early_exit=early_exit, return_saved=return_saved)
 
     @with_keywords
-    def predict_proba(self, X, *, n_trees=None):
+    def predict_proba(self, X: RowsLike, *, n_trees: int | None = None) -> NDArray[np.float64]:
         """Return the probabilities of the classes.
 
         Parameters
@@ -189,7 +209,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return self._probabilities(self.decision_function(X, n_trees=n_trees))
 
     @with_keywords
-    def predict(self, X, *, n_trees=None):
+    def predict(self, X: RowsLike, *, n_trees: int | None = None) -> NDArray[Any]:
         """Return the likeliest class of each row.
 
         Parameters
@@ -205,7 +225,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         """
         return self._likeliest(self.decision_function(X, n_trees=n_trees))
 
-    def staged_decision_function(self, X):
+    def staged_decision_function(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Yield what `decision_function` returns after each tree, or round of trees.
 
         Parameters
@@ -218,7 +238,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         """
         return super().staged_predict(X)
 
-    def staged_predict_proba(self, X):
+    def staged_predict_proba(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Yield the probabilities of the classes after each tree, or round of trees.
 
         Parameters
@@ -231,7 +251,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         """
         return map(self._probabilities, self.staged_decision_function(X))
 
-    def staged_predict(self, X):
+    def staged_predict(self, X: RowsLike) -> Iterator[NDArray[Any]]:
         """Yield the likeliest class of each row after each tree, or round of trees.
 
         Parameters
@@ -244,50 +264,50 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         """
         return map(self._likeliest, self.staged_decision_function(X))
 
-    def _scores(self, X, rows, n_trees=None):
+    def _scores(self, X: RowsLike, rows: RowsLike, n_trees: int | None = None) -> np.ndarray:
         if not self._has_several:
             return super()._scores(X, rows, n_trees)
         n_threads = self._threads_to_score(rows)
         ensembles = self.ensembles_ if n_trees is None else [one.first(n_trees) for one in self.ensembles_]
         return np.stack([one.predict(rows, n_threads) for one in ensembles], axis=1)
 
-    def _stages(self, X, rows, n_threads):
+    def _stages(self, X: RowsLike, rows: RowsLike, n_threads: int) -> Iterator[np.ndarray]:
         if not self._has_several:
             return super()._stages(X, rows, n_threads)
         of_classes = (one.staged_predict(rows, n_threads) for one in self.ensembles_)
         return (np.stack(scores, axis=1) for scores in zip(*of_classes, strict=True))
 
-    def _start_of_before(self):
+    def _start_of_before(self) -> Start:
         if not self._has_several:
             return super()._start_of_before()
         bases = np.array([one.base for one in self.ensembles_])
         return Start(Ensemble._in_turn(self.ensembles_), bases=bases)
 
-    def _link_by(self, objective, measure):
+    def _link_by(self, objective: Objective, measure: Measure | None) -> Link | None:
         if measure is not None and isinstance(objective, Softmax):
             return partial(_expected_classes, objective)
         return None if measure is None or measure.by_order else link_of(objective)
 
-    def _value(self, measure, data, scores, mean):
+    def _value(self, measure: Measure | None, data: FitData, scores: np.ndarray, mean: str) -> float:
         link = self._link_by(self._objective(), measure)
         return super()._value(measure, data, scores if link is None else link(scores.T), mean)
 
-    def _probabilities(self, scores):
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 2:
             return np.ascontiguousarray(self._link(scores.T).T)
         second = self._link(scores)
         return np.column_stack([1.0 - second, second])
 
-    def _likeliest(self, scores):
+    def _likeliest(self, scores: np.ndarray) -> np.ndarray:
         return self.classes_[_numbers_of_likeliest(scores)]
 
 
-def _numbers_of_likeliest(scores):
+def _numbers_of_likeliest(scores: np.ndarray) -> np.ndarray:
     """The number of the class of the highest score; of two classes, by the log odds of the second."""
     return scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(np.intp)
 
 
-def _expected_classes(objective, scores):
+def _expected_classes(objective: Objective, scores: np.ndarray) -> np.ndarray:
     """The mean of the numbers of the classes, weighted by their probabilities."""
     expected = np.zeros(scores.shape[1])
     for number, probabilities in enumerate(objective.inverse_link(scores)):

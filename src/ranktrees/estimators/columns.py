@@ -1,19 +1,29 @@
 """What models know of their columns: the names, and the levels that codes stand for."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import numpy as np
 
 from ranktrees.rows.features import names_of
 
+if TYPE_CHECKING:
+    from ranktrees.estimators.fitted import FittedTrees
+    from ranktrees.model.ensemble import Ensemble
+
 OF_COLUMNS = ("n_features_in_", "feature_names_in_", "_category_levels", "_qid_given")
 
+Model = TypeVar("Model")
 
-def share_columns(checked, model):
+
+def share_columns(checked: FittedTrees, model: Model) -> Model:
     """Let a model know the columns that `check_fit` has found for another estimator. Return the model."""
     vars(model).update({name: vars(checked)[name] for name in OF_COLUMNS if name in vars(checked)})
     return model
 
 
-def with_columns_of(model, ensemble):
+def with_columns_of(model: Any, ensemble: Ensemble) -> Ensemble:
     """Return the trees with what the model knows of its columns, as far as an ensemble can store it.
 
     Parameters
@@ -28,7 +38,12 @@ def with_columns_of(model, ensemble):
     return ensemble._with_columns(names_of(model) or None, model._category_levels)
 
 
-def recoded(model, levels, known=None, ensemble=None):
+def recoded(
+    model: Any,
+    levels: dict[int, tuple[Any, ...]],
+    known: dict[int, tuple[Any, ...]] | None = None,
+    ensemble: Ensemble | None = None,
+) -> Ensemble:
     """Return the trees of a model, adapted to rows whose category columns are coded by other levels.
 
     Parameters

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,11 @@ from ranktrees.rows import (
 from ranktrees.rows.features import index_of, refuse_repeated
 from ranktrees.rows.values import is_missing
 from ranktrees.support.listed import are_in_order
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 
 @with_parameters
@@ -108,7 +114,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     }
 
     @classmethod
-    def average(cls, models, weights=None, **parameters):
+    def average(cls, models: Any, weights: ArrayLike | None = None, **parameters: Any) -> Self:
         r"""Return the mean of several fitted models, as one ensemble.
 
         .. math:: s(x) = \sum_i \frac{w_i}{\sum_j |w_j|}\; s_i(x)
@@ -173,7 +179,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 
     @property
-    def ensemble_(self):
+    def ensemble_(self) -> Ensemble:
         if not isinstance(self.ensemble, Ensemble):
             raise TypeError(
                 f"ensemble is {self.ensemble!r}; expected an Ensemble: pass the ensemble_ of a fitted "
@@ -182,24 +188,24 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return self.ensemble
 
     @property
-    def n_features_in_(self):
+    def n_features_in_(self) -> int:
         return self.ensemble_.n_features
 
     @property
-    def feature_names_in_(self):
+    def feature_names_in_(self) -> NDArray[np.object_]:
         if (names := self._names()) is None:
             raise AttributeError("feature_names are not known")
         return np.asarray(names, dtype=object)
 
     @property
-    def _category_levels(self):
+    def _category_levels(self) -> dict[int, tuple[Any, ...]]:
         return self._levels()
 
-    def _names(self):
+    def _names(self) -> tuple[str, ...] | None:
         own, given = self.ensemble_.feature_names, self.feature_names
         return own if given is None else checked_renames(given, own, self.n_features_in_)
 
-    def _levels(self):
+    def _levels(self) -> dict[int, tuple[Any, ...]]:
         own, given = self.ensemble_.category_levels, self.category_levels
         if given is None:
             return dict(own)
@@ -222,7 +228,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             known[column] = levels
         return own | known
 
-    def _require_level_of_each(self, categories, key, levels):
+    def _require_level_of_each(self, categories: np.ndarray, key: Any, levels: tuple[Any, ...]) -> None:
         """Refuse fewer levels than the trees know, unless they know all categories that there can be."""
         if (
             categories is None
@@ -235,7 +241,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             f"{categories.max():g}; expected the level of each code from 0 on."
         )
 
-    def _column(self, key, names):
+    def _column(self, key: Any, names: Sequence[str] | None) -> int:
         """Return the number of the column that a key of ``category_levels`` refers to."""
         if names is None and not isinstance(key, Integral):
             raise ValueError(
@@ -244,10 +250,17 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
             )
         return index_of(key, list(names or ()), self.n_features_in_, "category_levels")
 
-    def __sklearn_is_fitted__(self):
+    def __sklearn_is_fitted__(self) -> bool:
         return True
 
-    def fit(self, X, y=None, *, qid=None, groups=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+    ) -> Self:
         """Check the columns of X, and learn nothing.
 
         Parameters
@@ -272,7 +285,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return self
 
 
-def _distinct_levels(key, levels):
+def _distinct_levels(key: Any, levels: Any) -> tuple[Any, ...]:
     """Return the levels of a category column, checked, as a tuple of Python values, which files have."""
     if not are_in_order(levels):
         raise ValueError(
@@ -292,11 +305,13 @@ def _distinct_levels(key, levels):
     return levels
 
 
-def _has_names(model):
+def _has_names(model: Any) -> bool:
     return hasattr(model, "feature_names_in_")
 
 
-def _members(models, weights):
+def _members(
+    models: Any, weights: ArrayLike | None
+) -> tuple[list[Any], Sequence[Any], Any, Callable[..., Any]]:
     """Return the wrapper of the models, if any, the fitted models, their weights, and how to sum these."""
     if isinstance(models, BaggingRegressor | VotingRegressor):
         check_is_fitted(models)
@@ -325,12 +340,12 @@ def _members(models, weights):
     return [], models, weights, _total_size
 
 
-def _total_size(weights):
+def _total_size(weights: np.ndarray) -> float:
     """Return the number that scales weights and keeps their signs."""
     return np.abs(weights).sum()
 
 
-def _shares(weights, n_models, total_of):
+def _shares(weights: ArrayLike | None, n_models: int, total_of: Callable[..., Any]) -> np.ndarray:
     """Return the weights divided by their total: float64[n_models]."""
     try:
         weights = np.ones(n_models) if weights is None else np.asarray(weights, np.float64)
@@ -344,7 +359,7 @@ def _shares(weights, n_models, total_of):
     return weights / total_of(weights)
 
 
-def _averaged(model):
+def _averaged(model: Any) -> FittedTrees:
     """Return the estimator of a model, if a mean can be taken over its trees."""
     own = own_model(model)
     if own is None:
@@ -362,7 +377,7 @@ def _averaged(model):
     return own
 
 
-def own_model(model):
+def own_model(model: Any) -> FittedTrees | None:
     """Return the estimator of trees that a model is, frozen or not; None for another kind of model.
 
     Parameters
@@ -389,7 +404,7 @@ def own_model(model):
     return model if isinstance(model, FittedTrees) else None
 
 
-def _where_trees_may_be(model) -> str:
+def _where_trees_may_be(model: Any) -> str:
     """Return what to pass instead of a pipeline or a search, as the end of a message."""
     if hasattr(model, "best_estimator_"):
         return " Pass its best_estimator_."
@@ -398,7 +413,7 @@ def _where_trees_may_be(model) -> str:
     return ""
 
 
-def fitted_trees(model):
+def fitted_trees(model: Any) -> FittedTrees:
     """Return the fitted estimator of trees that a model is.
 
     Parameters
@@ -431,7 +446,7 @@ def fitted_trees(model):
     return own
 
 
-def tags_of(model):
+def tags_of(model: Any) -> Any:
     """Return the tags by which scikit-learn knows a model.
 
     There is little to know of a model without tags of its own, such as one that only has ``predict``.

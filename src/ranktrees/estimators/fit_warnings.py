@@ -1,9 +1,17 @@
 """Warnings about fits that do what was asked, but hardly what was meant. The fit goes on."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ranktrees.support.spelling import spelt
 from ranktrees.support.warning import FitWarning, warn
+
+if TYPE_CHECKING:
+    from ranktrees.measures.base import Measure
+    from ranktrees.model.ensemble import Ensemble
 
 __all__ = [
     "NEVER_OUT_OF_BAG",
@@ -27,7 +35,7 @@ LEAST = ("min_gain_to_split", "min_hessian_to_split")  # parameters of boosting 
 LIGHT = 0.1  # with a mean weight below this, l2_regularization outweighs most of the loss
 
 
-def warn_of_weights(weights, l2_regularization):
+def warn_of_weights(weights: np.ndarray | None, l2_regularization: float) -> None:
     """Warn if rows weigh so little that the trees hardly move.
 
     ``l2_regularization`` is added to sums of weighted hessians, so it is on their scale.
@@ -49,7 +57,7 @@ def warn_of_weights(weights, l2_regularization):
         )
 
 
-def warn_of_grades(measure, labels):
+def warn_of_grades(measure: Measure | None, labels: np.ndarray | None) -> None:
     """Warn of labels that can hardly be grades, if a measure takes them as such.
 
     Parameters
@@ -66,7 +74,7 @@ def warn_of_grades(measure, labels):
         )
 
 
-def warn_of_no_more_trees(n_earlier, n_asked, name):
+def warn_of_no_more_trees(n_earlier: int, n_asked: int, name: str) -> None:
     """Warn if a warm start adds no tree, since the number asked for was not raised.
 
     Parameters
@@ -85,7 +93,7 @@ def warn_of_no_more_trees(n_earlier, n_asked, name):
         )
 
 
-def warn_of_samples(scores, unit):
+def warn_of_samples(scores: np.ndarray, unit: str) -> None:
     """Warn if out-of-bag scores are of some rows of a query only, as the score is then of shorter queries.
 
     Parameters
@@ -104,7 +112,7 @@ def warn_of_samples(scores, unit):
         )
 
 
-def warn_of_start(estimator, monotonic_cst, predicted):
+def warn_of_start(estimator: Any, monotonic_cst: Any, predicted: str) -> None:
     """Warn of a start that may violate the ``monotonic_cst`` that the trees obey.
 
     Parameters
@@ -125,7 +133,7 @@ def warn_of_start(estimator, monotonic_cst, predicted):
         )
 
 
-def warn_of_trees(estimator, ensemble, n_rows):
+def warn_of_trees(estimator: Any, ensemble: Ensemble, n_rows: int) -> None:
     """Warn of trees none of which has a split, so that they score all rows alike.
 
     Parameters
@@ -165,7 +173,7 @@ def warn_of_trees(estimator, ensemble, n_rows):
     )
 
 
-def warn_of_odds(ensemble):
+def warn_of_odds(ensemble: Ensemble) -> None:
     """Warn of leaves that add so much to log odds that a probability is 0 or 1, whatever other trees add.
 
     Such a leaf holds rows for which the earlier trees were sure of the wrong class: their hessians, by which

@@ -1,8 +1,12 @@
 """What an estimator of trees can do once it is fitted: predict, rank and score."""
 
-from itertools import islice
-from typing import TYPE_CHECKING
+from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,6 +28,19 @@ from ranktrees.rows.features import keys_of
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.evaluation.cost_curve import CostCurve
+    from ranktrees.evaluation.early_exit import EarlyExit, WorkSaved
+    from ranktrees.measures.base import Measure
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.rows.data import FitData
+    from ranktrees.rows.queries import Queries
+    from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
+
 # What scikit-learn's tools may pass to a method that returns scores.
 SCORES_REQUEST = {"qid": True, "n_trees": True, "early_exit": True, "return_saved": True}
 
@@ -41,35 +58,42 @@ class FittedTrees(KnownParameters):
 
     if not TYPE_CHECKING:  # a type checker would believe that every attribute exists
 
-        def __getattr__(self, name):
+        def __getattr__(self, name: str) -> Any:
             return look_up(self, name)
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         tags.target_tags.positive_only = self._is_ranker
         return tags
 
-    def _validate_params(self):
+    def _validate_params(self) -> None:
         super()._validate_params()
         self._measure()  # refuse an unknown one before trees are grown, rather than in score
 
     @property
-    def _ensembles(self):
+    def _ensembles(self) -> tuple[Ensemble, ...]:
         """The ensemble of each score of a row."""
         return (self.ensemble_,)
 
-    def _scores(self, X, rows, n_trees=None):
+    def _scores(self, X: RowsLike, rows: RowsLike, n_trees: int | None = None) -> np.ndarray:
         ensemble = self.ensemble_
         if n_trees is not None:
             ensemble = ensemble.first(self.n_init_trees_ + n_trees)
         return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
 
-    def _threads_to_score(self, rows):
+    def _threads_to_score(self, rows: RowsLike) -> int:
         return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self._ensembles[0])))
 
-    def _scores_and_saved(self, X, rows, queries, early_exit, n_trees=None):
+    def _scores_and_saved(
+        self,
+        X: RowsLike,
+        rows: RowsLike,
+        queries: Queries | None,
+        early_exit: EarlyExit | None,
+        n_trees: int | None = None,
+    ) -> tuple[np.ndarray, WorkSaved]:
         check_early_exit(early_exit)
         return predict_with_exits(
             early_exit,
@@ -84,23 +108,23 @@ class FittedTrees(KnownParameters):
         )
 
     @property
-    def _n_counted(self):
+    def _n_counted(self) -> int:
         """The number of trees that ``n_trees`` counts."""
         return len(self._ensembles[0]) - self.n_init_trees_
 
-    def _starting_scores(self, X):
+    def _starting_scores(self, X: RowsLike) -> np.ndarray | None:
         """Return the scores to which the trees' values are added; None for the ensemble's constant."""
         return None
 
-    def _foreign_init(self):
+    def _foreign_init(self) -> Any:
         """Return the model to whose predictions the trees are added; None if there are only trees."""
         return None
 
-    def _finish(self, scores):
+    def _finish(self, scores: np.ndarray) -> np.ndarray:
         """Turn scores into predictions."""
         return scores
 
-    def save(self, path):
+    def save(self, path: PathLike) -> None:
         r"""Write the trees to a file. They give the same scores as this estimator.
 
         Parameters
@@ -120,7 +144,15 @@ class FittedTrees(KnownParameters):
         with_columns_of(self, whole_ensemble(self)).save(path)
 
     @with_keywords
-    def predict(self, X, *, n_trees=None, qid=None, early_exit=None, return_saved=False):
+    def predict(
+        self,
+        X: RowsLike,
+        *,
+        n_trees: int | None = None,
+        qid: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+        return_saved: bool = False,
+    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], WorkSaved]:
         """Return the score of each row.
 
         Parameters
@@ -169,7 +201,14 @@ class FittedTrees(KnownParameters):
         return (scores, saved) if return_saved else scores
 
     @with_keywords
-    def rank(self, X, qid=None, k=10, *, early_exit=None):
+    def rank(
+        self,
+        X: RowsLike,
+        qid: IdsLike | None = None,
+        k: int | None = 10,
+        *,
+        early_exit: EarlyExit | None = None,
+    ) -> pd.DataFrame:
         """Return the best rows of each query.
 
         Parameters
@@ -227,7 +266,7 @@ class FittedTrees(KnownParameters):
         n_threads = effective_n_threads(self.n_jobs)
         return table_of_best(scores, saved.dropped_last(scores), queries, ids, k, n_threads)
 
-    def staged_predict(self, X):
+    def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the rows after each tree.
 
         Parameters
@@ -245,13 +284,22 @@ class FittedTrees(KnownParameters):
         n_threads = effective_n_threads(self.n_jobs, rows.shape[0])
         yield from map(self._finish, self._stages(X, rows, n_threads))
 
-    def _stages(self, X, rows, n_threads):
+    def _stages(self, X: RowsLike, rows: RowsLike, n_threads: int) -> Iterator[np.ndarray]:
         """Yield the scores after each tree that is counted."""
         stages = self.ensemble_.staged_predict(rows, n_threads, start=self._starting_scores(X))
         yield from islice(stages, self.n_init_trees_, None)
 
     @with_keywords
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None, early_exit=None):
+    def score(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+    ) -> float:
         """Return the mean of ``measure`` over the queries.
 
         If ``measure`` is None, return R² or, for a classifier, the accuracy.
@@ -296,7 +344,7 @@ class FittedTrees(KnownParameters):
                 scores = saved.dropped_last(scores)
         return self._value(measure, data, scores, "signed_mean")
 
-    def _value(self, measure, data, scores, mean):
+    def _value(self, measure: Measure | None, data: FitData, scores: np.ndarray, mean: str) -> float:
         """Return the measure, or else R² or the accuracy, of scores in the order of the rows."""
         scores = data.internal(scores)
         if measure is None:
@@ -306,17 +354,17 @@ class FittedTrees(KnownParameters):
 
     def cost_curve(
         self,
-        X,
-        y,
-        sample_weight=None,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
         *,
-        qid=None,
-        measure=None,
-        early_exit=None,
-        feature_costs=None,
-        feature_groups=None,
-        tree_cost=0.0,
-    ):
+        qid: IdsLike | None = None,
+        measure: AnyMeasure | None = None,
+        early_exit: EarlyExit | None = None,
+        feature_costs: ArrayLike | Mapping[Any, Any] | None = None,
+        feature_groups: Sequence[Any] | None = None,
+        tree_cost: float = 0.0,
+    ) -> CostCurve:
         """Return cost and quality as trees are added.
 
         Parameters
@@ -395,22 +443,24 @@ class FittedTrees(KnownParameters):
             n_threads,
         )
 
-    def _measure(self):
+    def _measure(self) -> Measure | None:
         return None if self.measure is None else as_measure(self.measure)
 
-    def _score_without_queries(self, labels, scores, weights):
+    def _score_without_queries(
+        self, labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None
+    ) -> float:
         return float(r2_score(labels, scores, sample_weight=weights))
 
-    def _is_mean_over_queries(self, measure):
+    def _is_mean_over_queries(self, measure: Measure | None) -> bool:
         """Whether a score by this measure (None: R² or the accuracy) depends on the queries."""
         return self._is_ranker if measure is None else measure.by_query
 
     @property
-    def _wants_queries(self):
+    def _wants_queries(self) -> bool:
         return self._is_ranker or self._is_mean_over_queries(self._measure())
 
     @property
-    def feature_importances_(self):
+    def feature_importances_(self) -> NDArray[np.float64]:
         """The share of each feature in the total gain, float64[n_features]."""
         check_is_fitted(self)
         try:
@@ -418,7 +468,7 @@ class FittedTrees(KnownParameters):
         except ValueError as error:  # tools that read all attributes leave it out
             raise AttributeError(str(error)) from error
 
-    def feature_importances(self, kind="gain"):
+    def feature_importances(self, kind: Literal["gain", "split"] = "gain") -> NDArray[np.float64]:
         """Return how much each feature matters to the trees, those of ``init`` included.
 
         Parameters
@@ -443,7 +493,7 @@ class FittedTrees(KnownParameters):
         return importances / total if total > 0 else importances
 
 
-def whole_ensemble(model):
+def whole_ensemble(model: Any) -> Ensemble:
     if (foreign := model._foreign_init()) is not None:
         raise ValueError(
             f"{type(model).__name__} is not one ensemble: boosting started from {foreign!r}, and its trees "

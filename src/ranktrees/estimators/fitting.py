@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,6 +51,17 @@ from ranktrees.training.boosting import Followed
 from ranktrees.training.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
 from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
 from ranktrees.training.refitting import refit_leaves
+
+if TYPE_CHECKING:
+    from ranktrees.model.ensemble import Trees
+    from ranktrees.objectives.base import Bound, Link
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.processes.sharing import Share
+    from ranktrees.rows.data import FitData
+    from ranktrees.rows.feedback import Feedback
+    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.training.callbacks import Watcher
+    from ranktrees.training.checkpoints import CheckpointFile
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -213,7 +225,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
 
-    def _bin(self, data, n_threads):
+    def _bin(self, data: FitData, n_threads: int) -> tuple[BinMapper, np.ndarray]:
         """Return the mapper of the training rows, and their codes."""
         refuse_more_rows(data.share.n_rows)
         exact = self.split_search == "exact"
@@ -247,7 +259,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         )
         return mapper, mapper.encode(data.X, data.order, n_threads)
 
-    def _costs(self):
+    def _costs(self) -> FeatureCosts | None:
         """Return the costs that were passed as FeatureCosts, or None."""
         if self.feature_costs is not None:
             return FeatureCosts.of(
@@ -267,13 +279,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 )
         return None
 
-    def _prices(self, costs, used):
+    def _prices(self, costs: FeatureCosts | None, used: np.ndarray) -> Prices:
         """Return the prices of features, some of which are in use already."""
         if costs is None:
             return Prices.none(self.n_features_in_)
         return Prices(costs, self.cost_weight, used, self.cost_rule)
 
-    def _growers(self, mapper, codes, n_threads, prices, share, **rules):
+    def _growers(
+        self, mapper: BinMapper, codes: np.ndarray, n_threads: int, prices: Prices, share: Share, **rules: Any
+    ) -> Callable[[], TreeGrower]:
         """Return a function that makes a tree grower on these codes, at the current prices."""
         usable = usable_features(mapper, codes, share.communicator)
         constraints = partial(
@@ -310,19 +324,27 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             **rules,
         )
 
-    def _open_context(self, n_iterations, X, y):
+    def _open_context(self, n_iterations: int, X: RowsLike, y: ArrayLike | None) -> Any:
         """Return the context of scikit-learn's callbacks; None before scikit-learn 1.9."""
         if not hasattr(self, "_init_callback_context"):
             return None
         context = self._init_callback_context(max_subtasks=n_iterations)
         return context.call_on_fit_task_begin(estimator=self, X=X, y=y)
 
-    def _close_context(self, context, X, y):
+    def _close_context(self, context: Any, X: RowsLike, y: ArrayLike | None) -> None:
         if context is not None:
             context.call_on_fit_task_end(estimator=self, X=X, y=y)
 
     @contextmanager
-    def _watching(self, n_iterations, context, attributes, X, data, scores=None):
+    def _watching(
+        self,
+        n_iterations: int,
+        context: Any,
+        attributes: Callable[[Ensemble], dict[str, Any]],
+        X: RowsLike,
+        data: FitData,
+        scores: dict[str, Sequence[float]] | None = None,
+    ) -> Iterator[list[Watcher]]:
         """Yield the callbacks that show progress: by ``verbose``, on one rank, and scikit-learn's."""
         watchers = []
         if data.share.communicator.rank > 0:
@@ -339,18 +361,18 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             for watcher in watchers:
                 watcher.close()
 
-    def _features_of_a_split(self, share):
+    def _features_of_a_split(self, share: Share) -> float | str | None:
         """Return a number of features, or a share of them, as `number_of_features` takes it."""
         return self.max_features
 
-    def _no_trees(self, base=0.0, average=False):
+    def _no_trees(self, base: float = 0.0, average: bool = False) -> Ensemble:
         none = Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
         return with_columns_of(self, none)
 
-    def _ensemble_of(self, mapper, before):
+    def _ensemble_of(self, mapper: BinMapper, before: Ensemble) -> Callable[[Trees], Ensemble]:
         """Return a function that appends the trees so far to those of ``before``, as a model."""
 
-        def ensemble_of(trees):
+        def ensemble_of(trees: Trees) -> Ensemble:
             added = trees.ensemble(
                 n_features=self.n_features_in_,
                 categories=mapper.categories,
@@ -361,7 +383,14 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
         return ensemble_of
 
-    def _check(self, X, y, sample_weight, communicator, **given):
+    def _check(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        communicator: Communicator,
+        **given: Any,
+    ) -> FitData:
         """Return the data as `check_fit` does. Existing trees get to know the categories of all fits."""
         refuse_other_estimators(self, communicator)
         if self.verbose == "bar" and communicator.rank == 0:
@@ -373,28 +402,28 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             self._recode(known)
         return data
 
-    def _recode(self, known):
+    def _recode(self, known: dict[int, tuple[Any, ...]]) -> None:
         self.ensemble_ = recoded(self, self._category_levels, known)
 
-    def _known_levels(self):
+    def _known_levels(self) -> dict[int, tuple[Any, ...]]:
         """Return the levels of category columns that existing trees use."""
         return self._category_levels if self._earlier() is not None else {}
 
-    def _earlier(self):
+    def _earlier(self) -> Any:
         """Return the model to continue from, with ``warm_start``."""
         return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
 
-    def _keep_of(self, bound):
+    def _keep_of(self, bound: Bound) -> None:
         """Set what the objective has learned besides trees as fitted attributes."""
 
-    def _refuse_fewer_trees(self, n_earlier, name):
+    def _refuse_fewer_trees(self, n_earlier: int, name: str) -> None:
         if n_earlier > getattr(self, name):
             raise ValueError(
                 f"{name}={getattr(self, name)} is less than the {n_earlier} trees that the model has; "
                 f"with warm_start=True raise {name} to add trees."
             )
 
-    def _seed(self, file, communicator):
+    def _seed(self, file: CheckpointFile, communicator: Communicator) -> int:
         if file.found is not None:
             return file.found.seed
         if self._earlier() is not None:
@@ -403,7 +432,16 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return communicator.bcast(seed)
 
     @with_keywords
-    def refit_leaves(self, X, y, sample_weight=None, *, qid=None, groups=None, decay=0.9):
+    def refit_leaves(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        decay: float = 0.9,
+    ) -> Self:
         r"""Return a copy whose leaves have new values, learned from other rows on the same splits.
 
         Tree by tree, each leaf that rows reach gets the value
@@ -458,7 +496,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """
         return self._refit_leaves(X, y, sample_weight, {"qid": qid, "groups": groups}, decay)
 
-    def _refit_leaves(self, X, y, sample_weight, queries, decay, feedback=NOTHING):
+    def _refit_leaves(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        queries: dict[str, Any],
+        decay: float,
+        feedback: Feedback = NOTHING,
+    ) -> Self:
         check_is_fitted(self)
         if not (is_real(decay) and 0 <= decay <= 1):
             raise ValueError(f"decay={decay!r}: expected the share of the old values, from 0 to 1.")
@@ -505,16 +551,16 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return refitted
 
 
-def link_of(objective):
+def link_of(objective: Objective) -> Link | None:
     """Return the function that turns scores into predictions; None if they are the same."""
     return None if type(objective).inverse_link is Objective.inverse_link else objective.inverse_link
 
 
-def is_same_link(link, other):
+def is_same_link(link: Link | None, other: Link | None) -> bool:
     return getattr(link, "__func__", link) is getattr(other, "__func__", other)
 
 
-def bound_to(objective, data, n_threads):
+def bound_to(objective: Objective, data: FitData, n_threads: int) -> Bound:
     """Return the objective, bound to these rows."""
     n_threads = threads_for(n_threads, 16 * data.n_rows)
     rows = data.labels, data.weights, data.offsets
@@ -522,6 +568,6 @@ def bound_to(objective, data, n_threads):
     return objective.bind(*rows, n_threads, *shares, **data.feedback)
 
 
-def as_read(X, data):
+def as_read(X: RowsLike, data: FitData) -> Any:
     """Return X as it was passed, for other kinds of models; batches as they were read."""
     return data.X if isinstance(X, Batches) else X

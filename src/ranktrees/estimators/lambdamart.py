@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +25,12 @@ from ranktrees.objectives.by_measure import GAPS
 from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 from ranktrees.rows.feedback import NOTHING, Feedback
 from ranktrees.support.listed import in_order
+
+if TYPE_CHECKING:
+    from ranktrees.evaluation.early_exit import EarlyExit
+    from ranktrees.objectives.base import Bound
+    from ranktrees.processes.sharing import Share
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 # Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
@@ -220,28 +227,28 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     @with_keywords
     def fit(
         self,
-        X,
-        y=None,
-        sample_weight=None,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        qid=None,
-        groups=None,
-        group=None,
-        pairs=None,
-        pair_weight=None,
-        pair_target=None,
-        position=None,
-        X_val=None,
-        y_val=None,
-        sample_weight_val=None,
-        qid_val=None,
-        pairs_val=None,
-        pair_weight_val=None,
-        pair_target_val=None,
-        eval_set=None,
-        eval_group=None,
-        eval_qid=None,
-    ):
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: ArrayLike | None = None,
+        pair_target: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        X_val: RowsLike = None,
+        y_val: ArrayLike | None = None,
+        sample_weight_val: ArrayLike | None = None,
+        qid_val: IdsLike | None = None,
+        pairs_val: ArrayLike | None = None,
+        pair_weight_val: ArrayLike | None = None,
+        pair_target_val: ArrayLike | None = None,
+        eval_set: Sequence[Any] | None = None,
+        eval_group: Sequence[ArrayLike] | None = None,
+        eval_qid: Sequence[IdsLike] | None = None,
+    ) -> Self:
         """Grow the trees.
 
         Parameters
@@ -312,7 +319,9 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         validation = ValidationRows(X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid)
         return self._check_and_fit(X, y, sample_weight, queries, validation, feedback, feedback_val)
 
-    def _refuse_feedback(self, feedback, feedback_val, sample_weight, validates):
+    def _refuse_feedback(
+        self, feedback: Feedback, feedback_val: Feedback, sample_weight: ArrayLike | None, validates: bool
+    ) -> None:
         """Raise if what was given besides labels does not go with the rest."""
         by_pairs, by_pairs_val = feedback.pairs is not None, feedback_val.pairs is not None
         kind = BY_NAME[self.loss] if isinstance(self.loss, str) and self.loss in BY_NAME else self.loss
@@ -359,17 +368,17 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     @with_keywords
     def score(
         self,
-        X,
-        y=None,
-        sample_weight=None,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        qid=None,
-        groups=None,
-        pairs=None,
-        pair_weight=None,
-        pair_target=None,
-        early_exit=None,
-    ):
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: ArrayLike | None = None,
+        pair_target: ArrayLike | None = None,
+        early_exit: EarlyExit | None = None,
+    ) -> float:
         """Return the mean of ``measure`` over the queries; for pairs, the share in the right order.
 
         Parameters
@@ -425,18 +434,18 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     @with_keywords
     def refit_leaves(
         self,
-        X,
-        y=None,
-        sample_weight=None,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
         *,
-        qid=None,
-        groups=None,
-        pairs=None,
-        pair_weight=None,
-        pair_target=None,
-        position=None,
-        decay=0.9,
-    ):
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        pairs: ArrayLike | None = None,
+        pair_weight: ArrayLike | None = None,
+        pair_target: ArrayLike | None = None,
+        position: ArrayLike | None = None,
+        decay: float = 0.9,
+    ) -> Self:
         """Return a copy whose leaves have new values, learned from other rows on the same splits.
 
         This is like `HistGBRTRegressor.refit_leaves`, which has the formula and an example, but it also
@@ -477,7 +486,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         queries = {"qid": qid, "groups": groups}
         return self._refit_leaves(X, y, sample_weight, queries, decay, feedback)
 
-    def _measure(self):
+    def _measure(self) -> Measure:
         measure = as_measure(self.measure)
         if self.gain is None:
             return measure
@@ -489,7 +498,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         return measure(gain=self.gain)
 
-    def _objective(self, seed=0):
+    def _objective(self, seed: int = 0) -> Objective:
         measure = self._measure()
         names = (
             "truncation_level",
@@ -507,10 +516,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         others = {"measure": measure, "gain": getattr(measure, "gain", "exp2"), "seed": seed}
         return loss_of(self, parameters, RANKING_LOSSES, **others)
 
-    def _scoring(self):
+    def _scoring(self) -> AnyMeasure:
         return self._measure() if self.scoring is None else self.scoring
 
-    def _measure_to_follow(self, data):
+    def _measure_to_follow(self, data: FitData) -> Measure | None:
         if data.labels is not None:
             return super()._measure_to_follow(data)
         if self.scoring not in (None, "loss"):
@@ -520,7 +529,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         return None
 
-    def _resume(self, bound, stages):
+    def _resume(self, bound: Bound, stages: Iterator[np.ndarray]) -> None:
         if not (hasattr(bound, "propensities") and hasattr(self, "propensities_")):
             return
         if self._n_counted == self.n_iter_ or bound.objective.propensities is not None:
@@ -530,24 +539,24 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         for iteration, scores in enumerate(stages):
             bound.gradients(scores, *np.empty((2, len(scores))), iteration)
 
-    def _keep_of(self, bound):
+    def _keep_of(self, bound: Bound) -> None:
         for name in ("propensities_", "unclicked_propensities_"):
             vars(self).pop(name, None)
         if hasattr(bound, "propensities"):
             self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
 
     @property
-    def _step_rows(self):
+    def _step_rows(self) -> str:
         return self.step_rows
 
     @property
-    def _mean_leaves(self):
+    def _mean_leaves(self) -> bool:
         return self.leaf_values == "mean"
 
-    def _rate(self, share):
+    def _rate(self, share: Share) -> float:
         return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(share)
 
-    def _step(self, data, held_out, n_threads):
+    def _step(self, data: FitData, held_out: FitData | None, n_threads: int) -> Callable[..., float] | None:
         interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.step == "newton":
             if interval != (default := type(self).step_interval):
@@ -587,7 +596,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 "monotonic_cst; expected weights of at least 0."
             )
 
-        def optimal(scores, tree_scores, newton):
+        def optimal(scores: np.ndarray, tree_scores: np.ndarray, newton: float) -> float:
             rows = data.labels, scores, tree_scores, data.offsets, data.weights
             return weight_curve_of(measure, *rows, "additive", interval, n_threads, near=newton).weight
 

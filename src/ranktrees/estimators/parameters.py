@@ -13,6 +13,7 @@ __all__ = ["KnownParameters", "look_up", "with_keywords", "with_parameters"]
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
+Class = TypeVar("Class")
 
 _N_TREES = ("max_iter", "n_estimators", "num_boost_round", "num_iterations", "num_trees", "iterations")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -24,6 +25,15 @@ from ranktrees.support.spool import by_parts
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.forest import OutOfBag, grow_forest
 from ranktrees.training.ranks import fit_on_ranks, gathered, trained_together
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.model.costs import FeatureCosts
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.objectives.base import Objective
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 
 @with_parameters
@@ -138,7 +148,16 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
 
     @with_callbacks
     @with_keywords
-    def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
         """Grow the forest.
 
         Parameters
@@ -178,7 +197,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self._close_context(context, X, y)
         return self
 
-    def _fit(self, X, data, context):
+    def _fit(self, X: RowsLike, data: FitData, context: Any) -> None:
         n_threads = effective_n_threads(self.n_jobs)
         earlier = self._earlier()
         n_earlier = 0 if earlier is None else len(earlier)
@@ -199,7 +218,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
 
-        def trained():
+        def trained() -> dict[str, str]:
             rows = {"the training rows": (own, own_codes, np.full(own.n_rows, earlier.base))}
             return what_is_trained(self, mapper, earlier, rows)
 
@@ -242,7 +261,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         vars(self).update(_forest_attributes(ensemble_of(trees)))
         warn_of_trees(self, self.ensemble_, own.share.n_rows)
 
-    def _check_samples(self, n_earlier):
+    def _check_samples(self, n_earlier: int) -> None:
         """Refuse settings of samples if none are drawn, and an out-of-bag score of unknown samples."""
         if self.oob_score and not self.bootstrap:
             raise ValueError("oob_score needs bootstrap=True: without it no row is ever out of bag.")
@@ -259,7 +278,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 "once, or set oob_score=False."
             )
 
-    def _require_rows_of_before(self, out_of_bag, before, own):
+    def _require_rows_of_before(self, out_of_bag: OutOfBag, before: Ensemble, own: FitData) -> None:
         """Raise if the out-of-bag scores of the earlier trees are not those that they had in their fit."""
         scores = _scores_as_given(out_of_bag.scores(before.base), own)
         if not np.array_equal(scores, self.oob_prediction_, equal_nan=True):
@@ -270,7 +289,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 "at once, or set oob_score=False."
             )
 
-    def _bootstrap(self, data, seed):
+    def _bootstrap(self, data: FitData, seed: int) -> Bootstrap:
         unit = self.bootstrap_unit if self.bootstrap else None
         n_units = data.n_rows if unit == "row" else len(data.offsets) - 1
         n_draws = self.max_samples
@@ -284,7 +303,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
         return Bootstrap(data.offsets, unit, n_draws, seed)
 
-    def _costs(self):
+    def _costs(self) -> FeatureCosts | None:
         costs, default = super()._costs(), type(self).stage_size
         if costs is None and self.stage_size != default:
             raise ValueError(
@@ -294,27 +313,27 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
         return costs
 
-    def _used_by(self, before, stage_size):
+    def _used_by(self, before: Ensemble, stage_size: int) -> list[np.ndarray]:
         """The features used in whole stages before, and in the stage begun: two bool[n_features]."""
         n_whole = len(before) - len(before) % stage_size
         stages = np.split(before.nodes, [before.tree_offsets[n_whole]])
         return [used_features(nodes, self.n_features_in_) for nodes in stages]
 
-    def _objective(self, seed=0):
+    def _objective(self, seed: int = 0) -> Objective:
         return as_objective("squared_error")
 
-    def _leaf_values_by(self, data, n_threads):
+    def _leaf_values_by(self, data: FitData, n_threads: int) -> dict[str, Any]:
         return {"learning_rate": 1.0}
 
-    def _forget_scores(self):
+    def _forget_scores(self) -> None:
         for name in ("oob_score_", "oob_prediction_"):
             vars(self).pop(name, None)
 
-    def _oob_measure(self):
+    def _oob_measure(self) -> Measure | None:
         is_true = isinstance(self.oob_score, (bool, np.bool_))
         return self._measure() if is_true else as_measure(self.oob_score)
 
-    def _score_out_of_bag(self, data, own, scores, n_threads):
+    def _score_out_of_bag(self, data: FitData, own: FitData, scores: np.ndarray, n_threads: int) -> None:
         seen = ~np.isnan(scores)
         measure = self._oob_measure()
         offsets = np.unique(np.concatenate([[0], np.cumsum(seen)])[data.offsets])  # of queries with rows left
@@ -323,13 +342,15 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self.oob_prediction_ = _scores_as_given(scores, own)
 
 
-def _scores_as_given(scores, own):
+def _scores_as_given(scores: np.ndarray, own: FitData) -> np.ndarray:
     """The scores of this rank's own rows, in the order in which they were passed."""
     numbers = own.share.row_numbers
     return own.as_given(scores if numbers is None else scores[numbers])
 
 
-def _out_of_bag(ensemble, bootstrap, own, n_rows, n_threads):
+def _out_of_bag(
+    ensemble: Ensemble, bootstrap: Bootstrap, own: FitData, n_rows: int, n_threads: int
+) -> OutOfBag:
     """OutOfBag of the trees of a model, which were grown from these rows. Each rank looks at its own."""
     out_of_bag, share = OutOfBag(n_rows), own.share
     numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
@@ -344,5 +365,5 @@ def _out_of_bag(ensemble, bootstrap, own, n_rows, n_threads):
     return out_of_bag
 
 
-def _forest_attributes(ensemble):
+def _forest_attributes(ensemble: Ensemble) -> dict[str, Any]:
     return {"ensemble_": ensemble}

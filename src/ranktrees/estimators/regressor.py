@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from numbers import Real
+from typing import TYPE_CHECKING
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -13,6 +15,10 @@ from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, los
 from ranktrees.estimators.fitting import link_of
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.objectives import Objective
+
+if TYPE_CHECKING:
+    from ranktrees.measures.base import Measure
+    from ranktrees.objectives.base import Link
 
 REGRESSION_LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "logistic")
 
@@ -84,11 +90,11 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         "balanced": ["boolean"],
     }
 
-    def _objective(self, seed=0):
+    def _objective(self, seed: int = 0) -> Objective:
         return loss_of(self, {"quantile": self.quantile, "balanced": self.balanced}, REGRESSION_LOSSES)
 
-    def _link_by(self, objective, measure):
+    def _link_by(self, objective: Objective, measure: Measure | None) -> Link | None:
         return link_of(objective)
 
-    def _finish(self, scores):
+    def _finish(self, scores: np.ndarray) -> np.ndarray:
         return scores if self._link is None else self._link(scores)

@@ -1,9 +1,12 @@
 """What boosting starts from: a constant, trees of this library, or any model that predicts."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import _num_samples
@@ -14,6 +17,10 @@ from ranktrees.evaluation.predictions import scores_by
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.rows import FitData, check_rows
 from ranktrees.support.spool import by_parts
+
+if TYPE_CHECKING:
+    from ranktrees.estimators.fitted import FittedTrees
+    from ranktrees.support.annotations import RowsLike
 
 # The number of trees for which rows on disk are read once.
 STAGES = 16
@@ -54,16 +61,16 @@ class Start:
     _foreign: dict = field(default_factory=dict, repr=False)
 
     @property
-    def n_a_round(self):
+    def n_a_round(self) -> int:
         """The number of trees that are added in each round."""
         return 1 if self.bases is None else len(self.bases)
 
     @property
-    def n_added(self):
+    def n_added(self) -> int:
         """The number of rounds that have been added."""
         return (len(self.ensemble) - self.n_init_trees) // self.n_a_round
 
-    def attributes(self, ensemble):
+    def attributes(self, ensemble: Ensemble) -> dict[str, Any]:
         """Return the fitted attributes of a model that started here."""
         several = self.bases is not None
         return {
@@ -74,10 +81,10 @@ class Start:
         }
 
     @property
-    def _of_classes(self):
+    def _of_classes(self) -> list[Start]:
         return [replace(self, ensemble=own, bases=None) for own in self.ensemble._of_classes(self.bases)]
 
-    def scores(self, rows, n_threads):
+    def scores(self, rows: Rows, n_threads: int) -> np.ndarray:
         """Return the scores to which new trees are added: float64[n_rows], in internal order.
 
         If each class has a score, they are float64[n_classes, n_rows].
@@ -92,7 +99,7 @@ class Start:
         scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), data.X, scores)
         return data.internal(scores)
 
-    def stages(self, rows, n_threads):
+    def stages(self, rows: Rows, n_threads: int) -> Iterator[np.ndarray]:
         """Yield the same after each added round."""
         if self.bases is not None:
             yield from map(
@@ -114,31 +121,33 @@ class Start:
             for stage in stages.T:
                 yield np.ascontiguousarray(data.internal(stage))
 
-    def before_each_tree(self, rows, n_threads):
+    def before_each_tree(self, rows: Rows, n_threads: int) -> Iterator[np.ndarray]:
         """Yield the same before each added round."""
         if self.n_added:
             yield replace(self, ensemble=self.ensemble.first(self.n_init_trees)).scores(rows, n_threads)
             yield from islice(self.stages(rows, n_threads), self.n_added - 1)
 
-    def _scores_of_foreign(self, X):
+    def _scores_of_foreign(self, X: RowsLike) -> np.ndarray | None:
         """What a model of another kind predicts, which may take long: it is asked once for the same rows."""
         if id(X) not in self._foreign:
             self._foreign[id(X)] = X, scores_of_foreign(self.init, X)  # X, so that no other gets its id
         return self._foreign[id(X)][1]
 
 
-def _scores_after_each(trees, n_threads, rows, start):
+def _scores_after_each(
+    trees: Ensemble, n_threads: int, rows: RowsLike, start: np.ndarray | None
+) -> np.ndarray:
     """float64[n_rows, n_trees]"""
     return np.stack(list(trees.staged_predict(rows, n_threads, start=start)), axis=1)
 
 
-def foreign_of(init):
+def foreign_of(init: Any) -> Any:
     """Return the model of another kind at the very start of boosting; None if there is none."""
     own = own_model(init)
     return init if own is None else own._foreign_init()
 
 
-def scores_of_foreign(init, X):
+def scores_of_foreign(init: Any, X: RowsLike) -> np.ndarray | None:
     foreign = foreign_of(init)
     if foreign is None:
         return None
@@ -147,7 +156,7 @@ def scores_of_foreign(init, X):
     return by_parts(lambda rows, _: scores_by(foreign, rows), X)
 
 
-def scores_to_start_from(model, X, like):
+def scores_to_start_from(model: Any, X: RowsLike, like: dict[str, Any]) -> np.ndarray:
     """Return what `scores_by` does; for a model of this library, scores rather than predictions."""
     own = own_model(model)
     if own is None:
@@ -156,7 +165,7 @@ def scores_to_start_from(model, X, like):
     return own._scores(X, check_rows(own, X, reset=False))
 
 
-def require_one_score(own):
+def require_one_score(own: FittedTrees) -> None:
     """Raise if a model of this library gives each of several classes a score."""
     if (n_classes := len(own._ensembles)) > 1:
         raise ValueError(

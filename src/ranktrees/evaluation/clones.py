@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import numbers
 from inspect import signature
+from typing import TypeAlias
 
 import numpy as np
 import sklearn
@@ -19,6 +20,8 @@ from sklearn.utils.validation import _num_samples
 from ranktrees.evaluation.model_selection import QueryKFold
 from ranktrees.measures.base import query_weights
 from ranktrees.rows import carry_queries, hand_queries, query_offsets, wants_queries_together
+
+Fold: TypeAlias = tuple[np.ndarray, np.ndarray]  # the rows to train on, and those to predict
 
 
 def clone_except(estimator, kept):

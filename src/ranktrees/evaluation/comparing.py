@@ -38,7 +38,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -63,6 +63,8 @@ __all__ = [
     "mean_interval",
     "per_query_table",
 ]
+
+Test: TypeAlias = Literal["t", "bootstrap", "randomization"]
 
 # Differences of values are kept to this many bits below the largest value. Anything smaller is rounding.
 BITS = 40

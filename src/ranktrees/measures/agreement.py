@@ -1,7 +1,9 @@
 """Measures of how scores agree with labels: pair by pair, and row by row."""
 
+from __future__ import annotations
+
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -9,6 +11,11 @@ from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Measure, query_sums, quotient
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.processes.communicator import ALONE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ranktrees.processes.communicator import Communicator
 
 
 class _PairAccuracy(Ranked):
@@ -36,7 +43,7 @@ class _PairAccuracy(Ranked):
     formula = ranking.Formula.PAIR_ACCURACY
     lowest_label = -math.inf
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         order = np.sign(labels[:, None] - labels)
         before = np.cumsum(order, axis=1)  # over the rows down to a rank, row by row
@@ -73,7 +80,7 @@ class _KendallTau(_PairAccuracy):
     defaults: ClassVar = {"empty_query": "skip"}
     formula = ranking.Formula.KENDALL_TAU
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         different = np.count_nonzero(labels[:, None] - labels) / 2
         scale = 2.0 * math.sqrt(different) / math.sqrt(max(n * (n - 1) / 2, 1.0))
@@ -101,16 +108,33 @@ class _RMSE(Measure):
     by_order = by_query = False
     lowest_label = -math.inf
 
-    def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
+    def per_query(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> np.ndarray:
         squares, weights = self._sums(labels, scores, offsets, weights)
         return np.sqrt(np.divide(squares, weights, out=np.full(len(squares), np.nan), where=weights > 0))
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def mean(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> float:
         sums = self._sums(labels, scores, offsets, weights)
         squares, weights = (communicator.exact_sum(numbers) for numbers in sums)
         return math.sqrt(quotient(squares, weights))
 
-    def _sums(self, labels, scores, offsets, weights):
+    def _sums(
+        self, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray, weights: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray]:
         weights = np.ones(len(labels)) if weights is None else weights
         squares = np.multiply(weights, (labels - scores) ** 2, where=weights > 0, out=np.zeros(len(labels)))
         return query_sums(squares, offsets), query_sums(weights, offsets)

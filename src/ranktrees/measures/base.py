@@ -7,7 +7,7 @@ import math
 import reprlib
 from collections.abc import Mapping
 from numbers import Integral
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -18,6 +18,12 @@ from ranktrees.measures.rows import column, grouped, read_only
 from ranktrees.processes.communicator import ALONE
 from ranktrees.rows import require_finite_sum
 from ranktrees.support.warning import warn
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.support.annotations import IdsLike
 
 
 class Measure:
@@ -78,7 +84,7 @@ class Measure:
     lowest_label: ClassVar[float] = 0.0
     undefined: ClassVar[str] = "on any query of positive weight (see empty_query)"
 
-    def __init__(self, **parameters):
+    def __init__(self, **parameters: Any) -> None:
         unknown = sorted(set(parameters) - set(self.defaults))
         if unknown:
             raise TypeError(
@@ -91,11 +97,11 @@ class Measure:
             self.__dict__[name] = self._checked(name, parameters.get(name, default))
 
     @property
-    def __name__(self):
+    def __name__(self) -> str:
         """The measure as it is typed: scikit-learn calls functions by this name."""
         return repr(self)
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         if name in CHECKS:
             return CHECKS[name](value)
         try:
@@ -110,7 +116,15 @@ class Measure:
 
     # ---- a value ----
 
-    def __call__(self, y_true=None, y_score=None, *others, qid=None, sample_weight=None, **parameters):
+    def __call__(
+        self,
+        y_true: ArrayLike | None = None,
+        y_score: ArrayLike | None = None,
+        *others: Any,
+        qid: IdsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **parameters: Any,
+    ) -> Any:
         """Return the mean over the queries or, if called with parameters only, the measure with those.
 
         Parameters
@@ -157,11 +171,11 @@ class Measure:
         measure.warn_if_undefined(value)
         return value
 
-    def warn_if_undefined(self, value):
+    def warn_if_undefined(self, value: float) -> None:
         if math.isnan(value):
             warn(f"{self} is not defined {self.undefined}: its value is nan", UndefinedMetricWarning)
 
-    def __matmul__(self, at):
+    def __matmul__(self, at: Any) -> Self:
         """Return the measure cut off at rank ``at``."""
         if "at" not in self.defaults:
             raise TypeError(
@@ -171,11 +185,11 @@ class Measure:
         return self(at=at)
 
     @property
-    def parameters(self):
+    def parameters(self) -> dict[str, Any]:
         """The parameters by name, as a new dict."""
         return dict(self.__dict__)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         changed = [
             f"{name}={typed(value)}"
             for name, value in self.__dict__.items()
@@ -185,18 +199,18 @@ class Measure:
         at = self.__dict__.get("at")
         return self.name + call + ("" if at is None else f" @ {typed(at)}")
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash((type(self), tuple(self.__dict__.values())))
 
-    def __setattr__(self, name, value):
+    def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"a measure cannot be changed: use {self.name}({name}=...)")
 
     # ---- evaluation; arrays are checked and rows grouped by query ----
 
-    def check_labels(self, labels, name="y"):
+    def check_labels(self, labels: np.ndarray, name: str = "y") -> None:
         """Raise if there are labels that the measure does not accept.
 
         Parameters
@@ -227,7 +241,7 @@ class Measure:
                 f"{self.name} takes labels >= {self.lowest_label:g}, but {name} has label {lowest:g}"
             )
 
-    def of_query(self, labels, scores):
+    def of_query(self, labels: np.ndarray, scores: np.ndarray) -> float:
         """Return the value of one query. This is what a new measure has to define.
 
         Parameters
@@ -242,7 +256,14 @@ class Measure:
         """
         raise NotImplementedError(f"{type(self).__name__} must define of_query(labels, scores)")
 
-    def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
+    def per_query(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> NDArray[np.float64]:
         """Return the value of each query.
 
         Parameters
@@ -273,7 +294,7 @@ class Measure:
         queries = itertools.starmap(slice, itertools.pairwise(offsets))
         return np.array([self._number(self.of_query(labels[rows], scores[rows])) for rows in queries])
 
-    def _number(self, value):
+    def _number(self, value: Any) -> float:
         """The value that `of_query`, which users write, has returned, as a checked float."""
         try:
             number = float(value)
@@ -283,14 +304,22 @@ class Measure:
             raise self._no_number(value)
         return number
 
-    def _no_number(self, value):
+    def _no_number(self, value: object) -> ValueError:
         direction = "higher" if self.greater_is_better else "lower"
         return ValueError(
             f"the measure {self} returned {reprlib.repr(value)} for a query; expected one finite number, "
             f"{direction} is better, or NaN if the query has no value"
         )
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def mean(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> float:
         """Return the mean over the queries that count.
 
         The weight of a query is the mean of the weights of its rows. The sum is exact, so the order of the
@@ -318,7 +347,15 @@ class Measure:
         weights = None if weights is None else query_weights(weights, offsets)
         return weighted_mean(values, weights, communicator)
 
-    def signed_mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def signed_mean(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> float:
         """Return the mean, negated if smaller is better, as it is compared to choose between models.
 
         Parameters
@@ -340,7 +377,14 @@ class Measure:
         """
         return self.bind(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
 
-    def bind(self, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def bind(
+        self,
+        labels: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> BoundMeasure:
         """Bind the measure to rows whose scores change.
 
         Whatever does not depend on the scores is then computed only once.
@@ -374,7 +418,7 @@ class Measure:
         self.check_labels(labels)
         return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
 
-    def deltas(self, labels, scores):
+    def deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         """Return the deltas: the changes of the measure when two rows of a query swap places in the ranking.
 
         The ranking is by descending score, with rows of equal scores in their given order. ``ties`` plays no
@@ -416,7 +460,7 @@ class Measure:
         out[np.ix_(order, order)] = np.nan_to_num(self.swap_deltas(labels[order], ranked), nan=0.0) + 0.0
         return out
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         """Return the `deltas` of rows that are in rank order.
 
         Here every pair is swapped, evaluated and swapped back. A measure whose deltas have a closed form may
@@ -457,11 +501,13 @@ class Measure:
 class Preset(property):
     """An attribute of a measure: this measure, or another, with the parameters of a program or a paper."""
 
-    def __init__(self, doc, of=None, **parameters):
+    def __init__(self, doc: str, of: Measure | None = None, **parameters: Any) -> None:
         super().__init__(lambda measure: (of or measure)(**parameters), doc=doc)
 
 
-def weighted_mean(values, weights=None, communicator=ALONE):
+def weighted_mean(
+    values: np.ndarray, weights: np.ndarray | None = None, communicator: Communicator = ALONE
+) -> float:
     counts = ~np.isnan(values)
     weights = np.ones(len(values)) if weights is None else weights
     total = communicator.exact_sum(weights[counts])
@@ -469,18 +515,18 @@ def weighted_mean(values, weights=None, communicator=ALONE):
     return quotient(value, total)
 
 
-def quotient(value, total_weight):
+def quotient(value: float, total_weight: float) -> float:
     require_finite_sum(total_weight, "sample_weight")
     return value / total_weight if total_weight > 0 else math.nan
 
 
-def query_sums(values, offsets):
+def query_sums(values: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     out = np.empty(len(offsets) - 1)
     ranking.query_sums(values, offsets, out)
     return out
 
 
-def query_weights(weights, offsets):
+def query_weights(weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return query_sums(weights, offsets) / np.maximum(np.diff(offsets), 1)
 
 
@@ -503,21 +549,29 @@ class BoundMeasure:
     (array([0., 3.]), -0.0)
     """
 
-    def __init__(self, measure, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def __init__(
+        self,
+        measure: Measure,
+        labels: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> None:
         self.measure = measure
         self.labels, self.offsets, self.weights = labels, offsets, weights
         self.n_threads, self.communicator = n_threads, communicator
 
-    def per_query(self, scores):
+    def per_query(self, scores: np.ndarray) -> np.ndarray:
         """Return the value of each query, as `Measure.per_query` does."""
         return self.measure.per_query(self.labels, scores, self.offsets, self.weights, self.n_threads)
 
-    def mean(self, scores):
+    def mean(self, scores: np.ndarray) -> float:
         """Return the mean over the queries that count, as `Measure.mean` does."""
         rows = self.labels, scores, self.offsets, self.weights
         return self.measure.mean(*rows, self.n_threads, self.communicator)
 
-    def signed_mean(self, scores):
+    def signed_mean(self, scores: np.ndarray) -> float:
         """Return the mean, negated if smaller is better, as `Measure.signed_mean` does."""
         value = self.mean(scores)
         self.measure.warn_if_undefined(value)

@@ -1,6 +1,8 @@
 """Measures of rows that are relevant or not: AP, RR, P, R, AUC and TopAUC."""
 
-from typing import ClassVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -10,13 +12,16 @@ from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.parameters import stretch
 from ranktrees.measures.pooled import PooledAUC
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 
 class _Binary(Ranked):
     """A measure for which a row is either relevant (label >= rel) or not."""
 
     defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": 0, "at": None}
 
-    def gains_of(self, labels):
+    def gains_of(self, labels: np.ndarray) -> np.ndarray:
         return (labels >= self.rel).astype(np.float64)
 
 
@@ -58,7 +63,7 @@ class _AP(_Binary):
     defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
     formula = ranking.Formula.AP
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         hits = self.gains_of(labels)
         if not hits.any():
@@ -107,7 +112,7 @@ class _RR(_Binary):
     name = "RR"
     formula = ranking.Formula.RR
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         hits = self.gains_of(labels)
         weight = np.append(self.until_cutoff(1.0 / np.arange(1.0, n + 1.0)), 0.0)
@@ -152,7 +157,7 @@ class _P(_Binary):
 
     survey = Preset("As Mohan 2010, chapter 6: labels from 3 on are relevant.", rel=3)
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         hits = self.gains_of(labels)
         above = self.until_cutoff(np.ones(n))
@@ -228,10 +233,10 @@ class _TopAUC(_Binary):
     defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
     formula = ranking.Formula.PAUC
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         return stretch(value) if name == "at" else super()._checked(name, value)
 
-    def limits(self):
+    def limits(self) -> tuple[int, int]:
         return self.at or (0, 0)
 
 
@@ -272,7 +277,7 @@ class _AUC(_Binary):
         rel=3,
     )
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         hits = self.gains_of(labels)
         rank = np.arange(float(len(labels)))
         pairs = hits.sum() * (len(hits) - hits.sum())

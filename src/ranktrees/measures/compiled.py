@@ -1,6 +1,8 @@
 """The base of measures with compiled formulas: they define what a formula reads of rows and ranks."""
 
-from typing import ClassVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -8,11 +10,14 @@ from ranktrees._core.measures import ranking
 from ranktrees.measures.base import BoundMeasure, Measure, query_weights, weighted_mean
 from ranktrees.processes.communicator import ALONE
 
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
+
 
 class BoundRanked(BoundMeasure):
     """A compiled measure bound to rows: what the formula reads of rows and ranks, and what it divides by."""
 
-    def __init__(self, measure, labels, offsets, *rest):
+    def __init__(self, measure: Ranked, labels: np.ndarray, offsets: np.ndarray, *rest: Any) -> None:
         super().__init__(measure, labels, offsets, *rest)
         longest = int(np.diff(offsets).max(initial=0))
         self.low, self.at = measure.limits()
@@ -24,7 +29,7 @@ class BoundRanked(BoundMeasure):
             highest, lowest = (of.reduceat(labels, offsets[:-1]) for of in (np.maximum, np.minimum))
             self.skipped = highest == lowest
 
-    def per_query(self, scores):
+    def per_query(self, scores: np.ndarray) -> np.ndarray:
         measure, out = self.measure, np.empty(len(self.offsets) - 1)
         ranking.evaluate(
             measure.formula,
@@ -52,7 +57,7 @@ class BoundRanked(BoundMeasure):
             out[np.isnan(out)] = measure.empty_query
         return out
 
-    def mean(self, scores):
+    def mean(self, scores: np.ndarray) -> float:
         return weighted_mean(self.per_query(scores), self.query_weights, self.communicator)
 
 
@@ -61,38 +66,60 @@ class Ranked(Measure):
 
     formula: ClassVar[ranking.Formula]
 
-    def gains_of(self, labels):
+    def gains_of(self, labels: np.ndarray) -> np.ndarray:
         """Return what the formula reads of each row."""
         return labels
 
-    def discounts_until(self, longest):
+    def discounts_until(self, longest: int) -> np.ndarray:
         """Return what the formula reads of each rank."""
         return np.empty(0)
 
-    def limits(self):
+    def limits(self) -> tuple[int, int]:
         """Return the two counts that limit the formula; 0 stands for no limit."""
         return 0, self.parameters.get("at") or 0
 
-    def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
+    def per_query(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> np.ndarray:
         return BoundRanked(self, labels, offsets, None, n_threads).per_query(scores)
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def mean(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> float:
         return self.bind(labels, offsets, weights, n_threads, communicator).mean(scores)
 
-    def bind(self, labels, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def bind(
+        self,
+        labels: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> BoundRanked:
         self.check_labels(labels)
         return BoundRanked(self, labels, offsets, weights, n_threads, communicator)
 
-    def of_query(self, labels, scores):
+    def of_query(self, labels: np.ndarray, scores: np.ndarray) -> float:
         return float(self.per_query(labels, scores, np.array([0, len(labels)], dtype=np.int64))[0])
 
-    def until_cutoff(self, weights):
+    def until_cutoff(self, weights: np.ndarray) -> np.ndarray:
         """Set weights of ranks behind the cutoff to zero."""
         weights[self.at or len(weights) :] = 0.0
         return weights
 
 
-def symmetric(n, changes):
+def symmetric(n: int, changes: np.ndarray) -> np.ndarray:
     """Return the symmetric (n, n) matrix with the given entries above its diagonal."""
     deltas = np.zeros((n, n))
     deltas[np.triu_indices(n, 1)] = changes

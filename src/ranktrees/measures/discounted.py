@@ -1,6 +1,8 @@
 """Measures of gains that are discounted by rank: DCG, NDCG and ERR."""
 
-from typing import ClassVar
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -8,6 +10,9 @@ from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.worth import discounts, gains
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class _DCG(Ranked):
@@ -48,13 +53,13 @@ class _DCG(Ranked):
     defaults: ClassVar = {"gain": "exp2", "discount": "log2", "ties": "average", "empty_query": 0, "at": None}
     formula = ranking.Formula.DCG
 
-    def gains_of(self, labels):
+    def gains_of(self, labels: np.ndarray) -> np.ndarray:
         return gains(labels, self.gain)
 
-    def discounts_until(self, longest):
+    def discounts_until(self, longest: int) -> np.ndarray:
         return discounts(longest, self.discount)
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         gain = self.gains_of(labels)
         discount = self.until_cutoff(discounts(len(labels), self.discount))
         deltas = (gain[:, None] - gain) * (discount - discount[:, None])
@@ -196,7 +201,7 @@ class _ERR(Ranked):
     defaults: ClassVar = {"max_grade": 4, "ties": "average", "empty_query": 0, "at": None}
     formula = ranking.Formula.ERR
 
-    def gains_of(self, labels):
+    def gains_of(self, labels: np.ndarray) -> np.ndarray:
         highest = labels.max(initial=0.0)
         if highest > self.max_grade:
             raise ValueError(
@@ -205,7 +210,7 @@ class _ERR(Ranked):
             )
         return gains(labels) / 2.0**self.max_grade
 
-    def swap_deltas(self, labels, scores):
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         stop = np.minimum(self.gains_of(labels), 1.0 - 2.0**-53)  # 1 could not be divided out
         passed = np.cumprod(1.0 - stop)  # the probability to get beyond a rank

@@ -1,10 +1,12 @@
 """Measures by their names, and functions as measures."""
 
+from __future__ import annotations
+
 import ast
 import math
 from collections.abc import Callable
 from inspect import signature
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,7 +55,7 @@ _SCIKIT_LEARN = {
 }
 
 
-def as_measure(measure) -> Measure:
+def as_measure(measure: AnyMeasure) -> Measure:
     """Return the measure that a string names. A measure is returned as it is.
 
     Parameters
@@ -114,7 +116,7 @@ def as_measure(measure) -> Measure:
         ) from error
 
 
-def _hint(measure):
+def _hint(measure: object) -> str:
     """What an unknown name probably stands for, as the end of a message."""
     if ours := _SCIKIT_LEARN.get(measure):
         return f"; what scikit-learn calls so is {ours!r} here"
@@ -127,7 +129,7 @@ def _hint(measure):
     return ""
 
 
-def takes(function, n):
+def takes(function: Callable[..., Any], n: int) -> bool:
     """Return whether a function can be called with ``n`` arguments; True if its signature is not known.
 
     Parameters
@@ -154,7 +156,7 @@ def takes(function, n):
     return True
 
 
-def _parsed(tree):
+def _parsed(tree: ast.expr) -> Any:
     """The measure that an expression stands for; raises LookupError if it stands for none."""
     match tree:
         case ast.Name(id=name):
@@ -174,7 +176,7 @@ def _parsed(tree):
     raise LookupError
 
 
-def _literal(tree):
+def _literal(tree: ast.expr) -> Any:
     try:
         return ast.literal_eval(tree)
     except ValueError as error:
@@ -188,8 +190,8 @@ class OfFunction(Measure):
     defaults: ClassVar = {"function": None}
     lowest_label = -math.inf
 
-    def of_query(self, labels, scores):
+    def of_query(self, labels: np.ndarray, scores: np.ndarray) -> float:
         return self.function(labels, scores)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return typed(self.function)

@@ -1,8 +1,11 @@
 """The parameters of measures: which values each may have, and how it is typed."""
 
+from __future__ import annotations
+
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -12,11 +15,13 @@ from ranktrees.support.numeric import is_real, is_whole
 
 MOST_RANKS = 2**31 - 1
 
+Ties: TypeAlias = Literal["average", "worst", "input", "reverse"]
 
-def _table(name, names, first):
+
+def _table(name: str, names: Collection[str], first: int) -> Callable[[Any], Any]:
     """A check for a parameter: one of ``names``, a table of numbers >= 0 from ``first`` on, or a function."""
 
-    def check(value):
+    def check(value: Any) -> Any:
         if callable(value) or (isinstance(value, str) and value in names):
             return value
         value = in_order(value, name, first)
@@ -38,14 +43,14 @@ _gain = _table("gain", ("exp2", "linear"), first=0)
 _read_discount = _table("discount", ("log2", "letor"), first=1)
 
 
-def _discount(value):
+def _discount(value: Any) -> Any:
     value = _read_discount(value)
     if isinstance(value, tuple):
         refuse_rises(value)
     return value
 
 
-def refuse_rises(discounts):
+def refuse_rises(discounts: Sequence[float] | np.ndarray) -> None:
     """Raise if a rank is worth more than the one above it: the best order would not be that of the gains."""
     rises = np.flatnonzero(np.diff(discounts) > 0)
     if len(rises):
@@ -56,14 +61,14 @@ def refuse_rises(discounts):
         )
 
 
-def _ties(value):
+def _ties(value: Any) -> str:
     names = [tie.name.lower() for tie in ranking.Ties]
     if value not in names:
         raise ValueError(f"ties must be one of {', '.join(map(repr, names))}, got {value!r}")
     return value
 
 
-def _empty_query(value):
+def _empty_query(value: Any) -> str | float:
     if isinstance(value, str) and value in ("skip", "skip_equal"):
         return value
     if is_real(value) and math.isfinite(value):
@@ -74,10 +79,10 @@ def _empty_query(value):
     )
 
 
-def _finite(name, meaning):
+def _finite(name: str, meaning: str) -> Callable[[Any], float]:
     """A check for a parameter that is any finite number."""
 
-    def check(value):
+    def check(value: Any) -> float:
         if is_real(value) and math.isfinite(value):
             return plain(value)
         raise ValueError(f"{name} must be {meaning}, a finite number, got {value!r}")
@@ -85,13 +90,13 @@ def _finite(name, meaning):
     return check
 
 
-def _max_grade(value):
+def _max_grade(value: Any) -> float:
     if is_real(value) and 0 < value <= 1000:
         return plain(value)
     raise ValueError(f"max_grade must be the highest possible label, a number in (0, 1000], got {value!r}")
 
 
-def _cutoff(value):
+def _cutoff(value: Any) -> int | None:
     if value is None:
         return None
     if is_whole(value, 1, MOST_RANKS):
@@ -99,11 +104,11 @@ def _cutoff(value):
     raise ValueError(f"a measure is cut off at a whole number of ranks from 1 to {MOST_RANKS}, got {value!r}")
 
 
-def _pair(value):
+def _pair(value: Any) -> Any:
     return value if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2 else (0, 0)
 
 
-def percentages(value):
+def percentages(value: Any) -> tuple[float, float] | None:
     if value is None:
         return None
     low, high = _pair(value)
@@ -115,7 +120,7 @@ def percentages(value):
     )
 
 
-def stretch(value):
+def stretch(value: Any) -> tuple[int, int] | None:
     if value is None:
         return None
     low, high = _pair(value)
@@ -127,7 +132,7 @@ def stretch(value):
     )
 
 
-def plain(number):
+def plain(number: Any) -> float:
     return int(number) if number == int(number) else float(number)
 
 
@@ -143,7 +148,7 @@ CHECKS: dict[str, Callable] = {
 }
 
 
-def typed(value):
+def typed(value: Any) -> str:
     """Return a parameter as it is typed."""
     if isinstance(value, str):
         return f'"{value}"'

@@ -1,13 +1,18 @@
 """Measures of the rows of all queries together: PooledAUC and BalancedErrorRate."""
 
+from __future__ import annotations
+
 import math
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
 from ranktrees.measures.base import Measure, Preset, quotient
 from ranktrees.measures.parameters import percentages
 from ranktrees.processes.communicator import ALONE
+
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
 
 
 class Pooled(Measure):
@@ -17,7 +22,14 @@ class Pooled(Measure):
     lowest_label = -math.inf
     undefined = "without both relevant and irrelevant rows of positive weight"
 
-    def per_query(self, labels, scores, offsets, weights=None, n_threads=1):
+    def per_query(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> NoReturn:
         raise ValueError(
             f"{self} is one number for the rows of all queries together, and has no value for each query; "
             "expected a mean over queries, such as 'auc' or 'ndcg@10'"
@@ -70,10 +82,18 @@ class _PooledAUC(Pooled):
 
     survey = Preset("As Mohan 2010, chapter 6: labels from 3 on are relevant.", rel=3)
 
-    def _checked(self, name, value):
+    def _checked(self, name: str, value: Any) -> Any:
         return percentages(value) if name == "at" else super()._checked(name, value)
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def mean(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> float:
         weights = np.ones(len(labels)) if weights is None else weights
         own = scores, labels >= self.rel, weights
         scores, relevant, weights = map(np.concatenate, zip(*communicator.allgather(own), strict=True))
@@ -88,7 +108,7 @@ class _PooledAUC(Pooled):
         return quotient(_area(misses, hits, low, high), float(hits[-1] * misses[-1]))
 
 
-def _area(x, y, low, high):
+def _area(x: np.ndarray, y: np.ndarray, low: float, high: float) -> float:
     """The area from low to high under the straight lines between points whose x never falls."""
     wide = np.diff(x) > 0
     (start, end), (first, second) = ((ends[:-1][wide], ends[1:][wide]) for ends in (x, y))
@@ -131,11 +151,19 @@ class _BalancedErrorRate(Pooled):
     greater_is_better = False
     by_order = False
 
-    def mean(self, labels, scores, offsets, weights=None, n_threads=1, communicator=ALONE):
+    def mean(
+        self,
+        labels: np.ndarray,
+        scores: np.ndarray,
+        offsets: np.ndarray,
+        weights: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+    ) -> float:
         weights = np.ones(len(labels)) if weights is None else weights
         relevant, taken = labels >= self.rel, scores > self.threshold
 
-        def share(wrong, kind):
+        def share(wrong: np.ndarray, kind: np.ndarray) -> float:
             return quotient(*(communicator.exact_sum(weights[rows]) for rows in (kind & wrong, kind)))
 
         return share(taken, ~relevant) / 2 + share(~taken, relevant) / 2

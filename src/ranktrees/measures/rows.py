@@ -1,11 +1,21 @@
 """From what users pass, rows in any order, to labels, scores and weights by query."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ranktrees.rows import qid_of, query_offsets, require_finite_sum, warn_of_order
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def numbers_in(name, values, of="row"):
+    from ranktrees.measures.base import Measure
+    from ranktrees.support.annotations import IdsLike
+
+
+def numbers_in(name: str, values: Any, of: str = "row") -> np.ndarray:
     """Return numbers of any shape as float64; masked ones become NaN."""
     try:
         given = np.asanyarray(values)
@@ -29,17 +39,17 @@ def numbers_in(name, values, of="row"):
     return numbers
 
 
-def _has(array, *types):
+def _has(array: np.ndarray, *types: type) -> bool:
     """Whether an array of objects holds values of any of these types."""
     return array.dtype.kind == "O" and any(isinstance(value, types) for value in array.flat)
 
 
-def _are_rounded_to_ties(integers, floats):
+def _are_rounded_to_ties(integers: np.ndarray, floats: np.ndarray) -> bool:
     large = (floats >= 2.0**53) | (floats <= -(2.0**53))
     return bool(large.any()) and len(np.unique(floats[large])) < len(np.unique(integers[large]))
 
 
-def column(name, values, finite=True):
+def column(name: str, values: Any, finite: bool = True) -> np.ndarray:
     """Return one number per row, as float64."""
     numbers = np.ascontiguousarray(numbers_in(name, values))
     if np.ndim(values) != 1:
@@ -53,7 +63,9 @@ def column(name, values, finite=True):
     return numbers
 
 
-def checked_rows(y_true, n_rows_of, qid, sample_weight):
+def checked_rows(
+    y_true: ArrayLike, n_rows_of: dict[str, np.ndarray], qid: IdsLike | None, sample_weight: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray | None, np.ndarray, np.ndarray | None]:
     """Return labels, order, offsets and weights; the labels and the weights are grouped by query."""
     labels = column("y_true", y_true)
     n = len(labels)
@@ -79,11 +91,17 @@ def checked_rows(y_true, n_rows_of, qid, sample_weight):
     return arranged(order, labels), order, offsets, weights
 
 
-def arranged(order, values):
+def arranged(order: np.ndarray | None, values: np.ndarray) -> np.ndarray:
     return values if order is None else values[order]
 
 
-def grouped(measure, y_true, y_score, qid, sample_weight):
+def grouped(
+    measure: Measure,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    qid: IdsLike | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
     """Return the arguments of `Measure.mean`, from what users pass."""
     warn_of_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
     scores = column("y_score", y_score, finite=False)
@@ -92,7 +110,7 @@ def grouped(measure, y_true, y_score, qid, sample_weight):
     return labels, arranged(order, scores), offsets, weights
 
 
-def read_only(array):
+def read_only(array: np.ndarray) -> np.ndarray:
     """Return a view of an array that a user's function cannot write to."""
     view = array.view()
     view.flags.writeable = False

@@ -1,21 +1,31 @@
 """Measures as functions, in the manner of scikit-learn."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from ranktrees.measures.agreement import PairAccuracy
 from ranktrees.measures.binary import AP, AUC, RR, P, R
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.measures.parameters import Ties
+    from ranktrees.support.annotations import IdsLike, Worth
+
 
 def ndcg_score(
-    y_true,
-    y_score,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid=None,
-    k=None,
-    gain="exp2",
-    discount="log2",
-    ties="average",
-    empty_query="skip",
-    sample_weight=None,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    gain: Worth = "exp2",
+    discount: Worth = "log2",
+    ties: Ties = "average",
+    empty_query: float | str = "skip",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the normalised discounted cumulative gain (NDCG).
 
@@ -70,16 +80,16 @@ def ndcg_score(
 
 
 def dcg_score(
-    y_true,
-    y_score,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
     *,
-    qid=None,
-    k=None,
-    gain="exp2",
-    discount="log2",
-    ties="average",
-    empty_query=0,
-    sample_weight=None,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    gain: Worth = "exp2",
+    discount: Worth = "log2",
+    ties: Ties = "average",
+    empty_query: float | str = 0,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the discounted cumulative gain (DCG).
 
@@ -110,7 +120,15 @@ def dcg_score(
 
 
 def err_score(
-    y_true, y_score, *, qid=None, k=None, max_grade=4, ties="average", empty_query=0, sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    max_grade: float = 4,
+    ties: Ties = "average",
+    empty_query: float | str = 0,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the expected reciprocal rank; see `ERR`.
 
@@ -141,7 +159,15 @@ def err_score(
 
 
 def mean_average_precision_score(
-    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = "skip",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the average precision (MAP); see `AP`.
 
@@ -173,7 +199,15 @@ def mean_average_precision_score(
 
 
 def mean_reciprocal_rank_score(
-    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = 0,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the reciprocal rank of the first relevant row (MRR); see `RR`.
 
@@ -201,7 +235,15 @@ def mean_reciprocal_rank_score(
 
 
 def precision_at_k_score(
-    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query=0, sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = 0,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the share of relevant rows among the first k; see `P`.
 
@@ -229,7 +271,15 @@ def precision_at_k_score(
 
 
 def recall_at_k_score(
-    y_true, y_score, *, qid=None, k=None, rel=1, ties="average", empty_query="skip", sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = "skip",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the share of the relevant rows that are among the first k; see `R`.
 
@@ -257,7 +307,14 @@ def recall_at_k_score(
 
 
 def mean_auc_score(
-    y_true, y_score, *, qid=None, rel=1, ties="average", empty_query="skip", sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = "skip",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the area under the ROC curve; see `AUC`.
 
@@ -285,7 +342,13 @@ def mean_auc_score(
 
 
 def pair_accuracy_score(
-    y_true, y_score, *, qid=None, ties="average", empty_query="skip", sample_weight=None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    ties: Ties = "average",
+    empty_query: float | str = "skip",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Compute the mean over queries of the share of pairs that are in the right order; see `PairAccuracy`.
 

@@ -1,6 +1,9 @@
 """Gains and discounts: how much labels and ranks are worth."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,8 +11,13 @@ from ranktrees._core.measures import ranking
 from ranktrees.measures.parameters import CHECKS, refuse_rises
 from ranktrees.measures.rows import read_only
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
 
-def gains(labels, gain="exp2"):
+    from ranktrees.support.annotations import Worth
+
+
+def gains(labels: ArrayLike, gain: Worth = "exp2") -> NDArray[np.float64]:
     """Return the gains of labels, that is, how much they are worth.
 
     Parameters
@@ -79,7 +87,7 @@ def gains(labels, gain="exp2"):
     return table[index]
 
 
-def exp2_gains(labels):
+def exp2_gains(labels: np.ndarray) -> np.ndarray:
     """Return 2^label - 1 for float64 labels of any sign."""
     highest = labels.max(initial=0.0)
     if highest > 1000:
@@ -92,7 +100,7 @@ def exp2_gains(labels):
     return out
 
 
-def discounts(n, discount="log2"):
+def discounts(n: int, discount: Worth = "log2") -> NDArray[np.float64]:
     """Return the discounts of ranks, that is, how much they are worth.
 
     Parameters

@@ -33,14 +33,20 @@ Weinberger, Chapelle, *The greedy miser: learning under test-time budgets*, ICML
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ranktrees.rows.features import by_feature, index_of, refuse_repeated
 from ranktrees.support.numeric import is_real
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.model.ensemble import Ensemble
 
 __all__ = ["FeatureCosts", "Prices"]
 
@@ -61,7 +67,13 @@ class FeatureCosts:
     groups: np.ndarray
 
     @classmethod
-    def of(cls, feature_costs, feature_groups, n_features, names=()):
+    def of(
+        cls,
+        feature_costs: ArrayLike | Mapping[Any, float],
+        feature_groups: Sequence[Any] | None,
+        n_features: int,
+        names: Sequence[str] = (),
+    ) -> Self:
         """Check the costs and groups that a user passes.
 
         Parameters
@@ -115,11 +127,11 @@ class FeatureCosts:
             groups[[feature for feature, _ in features]] = min(features, default=(0,))[0]
         return cls(costs, groups)
 
-    def known(self, used):
+    def known(self, used: np.ndarray) -> np.ndarray:
         """Return which features are available once some are used: bool[n_features], from bool[n_features]."""
         return np.isin(self.groups, self.groups[used])
 
-    def after_trees(self, ensemble, tree_cost=0.0):
+    def after_trees(self, ensemble: Ensemble, tree_cost: float = 0.0) -> np.ndarray:
         """Return the cost of the first 0, 1, ... trees: float64[n_trees + 1].
 
         It is the cost of their features, each group once, and ``tree_cost`` for each tree.
@@ -134,7 +146,7 @@ class FeatureCosts:
         return np.cumsum(costs) + tree_cost * np.arange(len(costs))
 
 
-def _cost(cost, feature):
+def _cost(cost: Any, feature: int) -> float:
     if not isinstance(cost, Real) or not 0 <= cost < np.inf:
         raise ValueError(
             f"feature_costs has {cost!r} for feature {feature!r}; expected a finite number of at least 0."
@@ -142,7 +154,7 @@ def _cost(cost, feature):
     return float(cost)
 
 
-def used_features(nodes, n_features):
+def used_features(nodes: np.ndarray, n_features: int) -> np.ndarray:
     """Return which features are used by the splits among some NODE records: bool[n_features]."""
     used = np.zeros(n_features, bool)
     used[nodes["feature"][nodes["feature"] >= 0]] = True
@@ -180,7 +192,7 @@ class Prices:
         The prices that the kernels read, on the scale of their gains.
     """
 
-    def __init__(self, costs, weight, used, rule="worth"):
+    def __init__(self, costs: FeatureCosts, weight: float, used: np.ndarray, rule: str = "worth") -> None:
         with np.errstate(over="ignore"):
             self.rates = weight * costs.costs
         if not np.isfinite(self.rates).all():
@@ -193,39 +205,39 @@ class Prices:
         self.use(used)
 
     @classmethod
-    def none(cls, n_features):
+    def none(cls, n_features: int) -> Self:
         """Return prices by which all features are free."""
         return cls(FeatureCosts(np.zeros(n_features), np.arange(n_features)), 0.0, np.zeros(n_features, bool))
 
-    def copy(self):
+    def copy(self) -> Prices:
         """Return a copy that changes independently."""
         twin = copy.copy(self)
         twin.rates, twin.of_features = self.rates.copy(), self.of_features.copy()
         return twin
 
-    def set_to(self, others):
+    def set_to(self, others: Prices) -> None:
         """Take over the prices of another object, for the same features."""
         self.rates[:], self.of_features[:] = others.rates, others.of_features
         self.all_free = others.all_free
 
-    def use(self, used):
+    def use(self, used: np.ndarray) -> None:
         """Make the features that are used, bool[n_features], and their groups free."""
         self.rates[self.costs.known(used)] = 0.0
         self.all_free = not self.rates.any()
         self._scale_to(self.scale)
 
-    def begin(self, hessian):
+    def begin(self, hessian: float) -> None:
         """Begin a new tree, of rows whose hessians have this sum."""
         self._scale_to(1.0 if self.ranks else hessian)
 
-    def _scale_to(self, scale):
+    def _scale_to(self, scale: float) -> None:
         self.scale = scale
         with np.errstate(over="ignore"):
             np.multiply(self.rates, scale, out=self.of_features)
         if self.ranks:
             self.of_features -= self.of_features.max(initial=0.0)
 
-    def pay(self, leaves, parents):
+    def pay(self, leaves: np.ndarray, parents: np.ndarray) -> bool:
         """Pay for the features of leaves that are about to be split. Return whether any become free by it.
 
         So far the price of each split was subtracted from its gain. From now on it is the plain gain.

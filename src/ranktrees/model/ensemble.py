@@ -6,10 +6,11 @@ import hashlib
 import math
 import mmap
 import reprlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import add
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +23,9 @@ from ranktrees.model.scorer import Scorer
 from ranktrees.support.files import read_file, replace_file
 from ranktrees.support.listed import are_in_order
 from ranktrees.support.numeric import is_whole
+
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
 
 __all__ = ["Ensemble", "Tree", "Trees"]
 
@@ -60,14 +64,14 @@ class Tree:
 
     __slots__ = ("bitsets", "nodes")
 
-    def __init__(self, nodes, bitsets):
+    def __init__(self, nodes: np.ndarray, bitsets: np.ndarray) -> None:
         self.nodes = nodes
         self.bitsets = bitsets
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.nodes)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"Tree({self.n_leaves} leaves, depth {self.depth})"
 
     @property
@@ -111,21 +115,21 @@ class Trees(Sequence):
     Ensemble(n_trees=2, n_nodes=2, depth=0, n_features=1, base=0.0, average=False)
     """
 
-    def __init__(self, n_expected):
+    def __init__(self, n_expected: int) -> None:
         self.n_expected = n_expected
         self._nodes, self._ends, self._n_touched = np.empty(0, NODE), [0], 0
         self._bitsets, self._set_ends = [np.zeros((0, 8), np.uint32)], [0]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._ends) - 1
 
-    def __getitem__(self, t):
+    def __getitem__(self, t: Any) -> Any:
         t = range(len(self))[t]
         nodes = self._nodes[self._ends[t] : self._ends[t + 1]].copy()
         nodes["categories"][_categorical(nodes)] -= self._set_ends[t]
         return nodes, self._bitsets[t + 1]
 
-    def append(self, nodes, bitsets=None):
+    def append(self, nodes: np.ndarray, bitsets: np.ndarray | None = None) -> None:
         """Append a tree.
 
         Parameters
@@ -146,7 +150,7 @@ class Trees(Sequence):
         self.room(len(nodes)).view(RAW)[:] = nodes.view(RAW)
         self.keep(len(nodes), used)
 
-    def room(self, n_nodes):
+    def room(self, n_nodes: int) -> np.ndarray:
         """Return the room for the next tree. Once it is written there, `keep` appends it.
 
         Parameters
@@ -169,7 +173,7 @@ class Trees(Sequence):
             self._nodes[first : self._n_touched].view(np.uint8)[:: mmap.PAGESIZE] = 0
         return self._nodes[first:last]
 
-    def keep(self, n_nodes, bitsets):
+    def keep(self, n_nodes: int, bitsets: np.ndarray) -> None:
         """Append the tree that has been written to `room`.
 
         Parameters
@@ -186,7 +190,7 @@ class Trees(Sequence):
         self._bitsets.append(bitsets)
         self._set_ends.append(self._set_ends[-1] + len(bitsets))
 
-    def _used_bitsets(self, nodes, bitsets):
+    def _used_bitsets(self, nodes: np.ndarray, bitsets: np.ndarray) -> np.ndarray:
         """A bit set for each categorical node of a tree."""
         used = nodes["categories"][_categorical(nodes)]
         if used.max(initial=-1) >= len(bitsets):
@@ -195,7 +199,7 @@ class Trees(Sequence):
             )
         return bitsets[used]
 
-    def ensemble(self, **others) -> Ensemble:
+    def ensemble(self, **others: Any) -> Ensemble:
         """Make an ensemble of the trees so far. It shares their nodes, which never change.
 
         Parameters
@@ -211,7 +215,7 @@ class Trees(Sequence):
         return Ensemble._owning(nodes, np.array(self._ends, np.int64), bitsets=bitsets, **others)
 
 
-def _in_room(nodes, n):
+def _in_room(nodes: np.ndarray, n: int) -> np.ndarray:
     """Copy the nodes to an array with room for ``n``, whose pages are allocated when they are written to.
 
     An array of NumPy's would ask for huge pages, which virtual machines may take longer to provide than a
@@ -222,7 +226,7 @@ def _in_room(nodes, n):
     return room
 
 
-def _categorical(nodes):
+def _categorical(nodes: np.ndarray) -> np.ndarray:
     return np.flatnonzero((nodes["categories"] >= 0) & (nodes["feature"] >= 0))
 
 
@@ -321,7 +325,7 @@ class Ensemble:
         average: bool = False,
         feature_names: Sequence[str] | None = None,
         category_levels: Mapping[int, Sequence] | None = None,
-    ):
+    ) -> None:
         bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
         self._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
@@ -330,28 +334,39 @@ class Ensemble:
     @classmethod
     def _owning(
         cls,
-        nodes,
-        tree_offsets,
+        nodes: np.ndarray,
+        tree_offsets: np.ndarray,
         *,
-        n_features,
-        bitsets,
-        categories=None,
-        base=0.0,
-        average=False,
-        feature_names=None,
-        category_levels=None,
-    ):
+        n_features: int,
+        bitsets: np.ndarray,
+        categories: Sequence[Any] | None = None,
+        base: float = 0.0,
+        average: bool = False,
+        feature_names: Sequence[str] | None = None,
+        category_levels: Mapping[int, Sequence[Any]] | None = None,
+    ) -> Self:
         """Make an ensemble of arrays that it may own, without copying them."""
         ensemble = cls.__new__(cls)
         ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
         ensemble._call_columns(feature_names, category_levels)
         return ensemble
 
-    def _call_columns(self, feature_names, category_levels):
+    def _call_columns(
+        self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]] | None
+    ) -> None:
         self.feature_names = checked_names(feature_names, self.n_features)
         self.category_levels = MappingProxyType(_checked_levels(category_levels or {}, self.n_features))
 
-    def _own(self, nodes, tree_offsets, bitsets, n_features, categories, base, average):
+    def _own(
+        self,
+        nodes: np.ndarray,
+        tree_offsets: np.ndarray,
+        bitsets: np.ndarray,
+        n_features: int,
+        categories: Sequence[Any] | None,
+        base: float,
+        average: bool,
+    ) -> None:
         """Check the arrays and keep them."""
         self.n_features = int(n_features)
         self.base = float(base)
@@ -415,12 +430,14 @@ class Ensemble:
             category_levels=category_levels,
         )
 
-    def _replace(self, **changes) -> Ensemble:
+    def _replace(self, **changes: Any) -> Ensemble:
         arrays = ("nodes", "tree_offsets", "bitsets", "categories")
         names = (*arrays, "n_features", "base", "average", "feature_names", "category_levels")
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
-    def _with_columns(self, feature_names, category_levels) -> Ensemble:
+    def _with_columns(
+        self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]] | None
+    ) -> Ensemble:
         """The same trees, shared, with other column names; levels that cannot be written are left out."""
         ensemble = Ensemble.__new__(Ensemble)
         vars(ensemble).update(vars(self))
@@ -452,10 +469,10 @@ class Ensemble:
         """The ensemble compiled for scoring, on first use. It is neither copied nor pickled."""
         return Scorer(self)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.n_trees
 
-    def __getitem__(self, t) -> Tree:
+    def __getitem__(self, t: int) -> Tree:
         if isinstance(t, slice):
             raise TypeError(
                 "an ensemble is indexed by the number of a tree, not by a slice; use first(n) or after(n) "
@@ -466,27 +483,27 @@ class Ensemble:
         t %= self.n_trees
         return Tree(self.nodes[self.tree_offsets[t] : self.tree_offsets[t + 1]], self.bitsets)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"Ensemble(n_trees={self.n_trees}, n_nodes={len(self.nodes)}, depth={self.depth}, "
             f"n_features={self.n_features}, base={self.base!r}, average={self.average})"
         )
 
-    def __eq__(self, other):
+    def __eq__(self, other: object) -> bool:
         if not isinstance(other, Ensemble):
             return NotImplemented
         return self.to_bytes() == other.to_bytes()
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.to_bytes())
 
-    def __getstate__(self):  # rather than __reduce__, which skops does not call
+    def __getstate__(self) -> bytes:  # rather than __reduce__, which skops does not call
         return self.to_bytes()
 
-    def __setstate__(self, file):
+    def __setstate__(self, file: bytes) -> None:
         vars(self).update(vars(Ensemble.from_bytes(file)))
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Self:
         return self  # it never changes
 
     def first(self, n: int) -> Ensemble:
@@ -536,7 +553,7 @@ class Ensemble:
         start = self.tree_offsets[n]
         return self._replace(nodes=self.nodes[start:], tree_offsets=self.tree_offsets[n:] - start)
 
-    def _of_trees(self, trees, base) -> Ensemble:
+    def _of_trees(self, trees: Any, base: float) -> Ensemble:
         """The ensemble of some of the trees, in the order of their numbers."""
         picked = [slice(*self.tree_offsets[t : t + 2]) for t in trees]
         nodes = self.nodes.view(RAW)
@@ -544,18 +561,18 @@ class Ensemble:
         tree_offsets = np.cumsum([0, *(own.stop - own.start for own in picked)])
         return self._replace(nodes=nodes, tree_offsets=tree_offsets, base=base)
 
-    def _of_classes(self, bases) -> tuple[Ensemble, ...]:
+    def _of_classes(self, bases: np.ndarray) -> tuple[Ensemble, ...]:
         """The trees of each class, if they take turns, added to the base of the class."""
         n = len(bases)
         return tuple(self._of_trees(range(k, len(self), n), base) for k, base in enumerate(bases))
 
     @staticmethod
-    def _in_turn(ensembles) -> Ensemble:
+    def _in_turn(ensembles: Sequence[Ensemble]) -> Ensemble:
         """The trees of all classes, which take turns."""
         joined, n_rounds = Ensemble.joined(ensembles), len(ensembles[0])
         return joined._of_trees(np.arange(len(joined)).reshape(-1, n_rounds).T.flat, 0.0)
 
-    def _check_number(self, n):
+    def _check_number(self, n: int) -> None:
         if not is_whole(n, 0, self.n_trees):
             raise ValueError(
                 f"n must be between 0 and the number of trees, {self.n_trees}, got {n!r}; expected a whole "
@@ -666,14 +683,14 @@ class Ensemble:
         weighted = [each._weighted(weight) for each, weight in zip(ensembles, weights.tolist(), strict=True)]
         return _one_after_another(weighted, reduce(add, (each.base for each in weighted)))
 
-    def _weighted(self, weight) -> Ensemble:
+    def _weighted(self, weight: float) -> Ensemble:
         """The ensemble that sums its trees and whose score is ``weight`` times the score of this one."""
         nodes, share = self.nodes.copy(), max(self.n_trees, 1) if self.average else 1
         nodes["value"] = weight * nodes["value"] / share
         nodes["gain"] = abs(weight) * nodes["gain"] / share
         return self._replace(nodes=nodes, base=weight * self.base, average=False)
 
-    def _with_categories(self, categories, spelt=None) -> Ensemble:
+    def _with_categories(self, categories: Sequence[Any], spelt: Any = None) -> Ensemble:
         """The same ensemble with other categories listed; those new to a split go where missing values go.
 
         ``spelt[feature]`` are the present categories of a feature, in their order, as ``categories`` spells
@@ -784,7 +801,12 @@ class Ensemble:
         np.add.at(sums, splits["feature"], splits["gain"] if kind == "gain" else 1.0)
         return sums
 
-    def costs_of_trees(self, feature_costs, feature_groups=None, tree_cost=0.0) -> NDArray[np.float64]:
+    def costs_of_trees(
+        self,
+        feature_costs: ArrayLike | Mapping[Any, float],
+        feature_groups: Sequence[Any] | None = None,
+        tree_cost: float = 0.0,
+    ) -> NDArray[np.float64]:
         """Return the cost of the features of the first trees, with each feature paid for once.
 
         Parameters
@@ -835,7 +857,7 @@ class Ensemble:
         return native.dumps(self)
 
     @staticmethod
-    def from_bytes(data) -> Ensemble:
+    def from_bytes(data: bytes | bytearray | memoryview) -> Ensemble:
         """Read the native format; see `ranktrees.model.native`.
 
         Parameters
@@ -873,7 +895,7 @@ class Ensemble:
         """
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
-    def save(self, path) -> None:
+    def save(self, path: PathLike) -> None:
         """Write the model to a file.
 
         A program that reads the file meanwhile sees the old file or the new one, never half of one.
@@ -886,7 +908,7 @@ class Ensemble:
         replace_file(path, self.to_bytes())
 
     @staticmethod
-    def load(path) -> Ensemble:
+    def load(path: PathLike) -> Ensemble:
         """Read a model from a file that `save` wrote.
 
         Parameters
@@ -906,7 +928,7 @@ class Ensemble:
         return read_file(path, Ensemble.from_bytes)
 
 
-def _require_ensemble(value, seen):
+def _require_ensemble(value: object, seen: str) -> None:
     if not isinstance(value, Ensemble):
         raise TypeError(
             f"{seen} a {type(value).__name__}; expected an Ensemble: for a fitted estimator of trees, pass "
@@ -914,7 +936,7 @@ def _require_ensemble(value, seen):
         )
 
 
-def _one_after_another(ensembles, base):
+def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
     called = _called_by_any(ensembles)
     categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
     categories = _checked_categories(categories, ensembles[0].n_features)
@@ -939,7 +961,7 @@ def _one_after_another(ensembles, base):
     return joined._with_columns(*called)
 
 
-def _called_by_any(ensembles):
+def _called_by_any(ensembles: Sequence[Ensemble]) -> tuple[Any, Any]:
     """The names and levels of columns that any of the ensembles knows; raises if they do not agree."""
     names, levels = None, {}
     for one in ensembles:
@@ -958,18 +980,18 @@ def _called_by_any(ensembles):
     return names, levels
 
 
-def depths_of(nodes, tree_offsets):
+def depths_of(nodes: np.ndarray, tree_offsets: np.ndarray) -> np.ndarray:
     """int32[n_nodes]: the number of splits above each node."""
     depths = np.empty(len(nodes), np.int32)
     node_depths(nodes, tree_offsets, depths)
     return depths
 
 
-def _depth(nodes, tree_offsets):
+def _depth(nodes: np.ndarray, tree_offsets: np.ndarray) -> int:
     return int(depths_of(nodes, tree_offsets).max(initial=0))
 
 
-def _tidy_bitsets(nodes, bitsets, categories):
+def _tidy_bitsets(nodes: np.ndarray, bitsets: np.ndarray, categories: Sequence[Any]) -> np.ndarray:
     """One bit set per categorical node, in their order, without bits that stand for no category."""
     split = np.flatnonzero(nodes["categories"] >= 0)
     bitsets = bitsets[nodes["categories"][split]]
@@ -978,32 +1000,32 @@ def _tidy_bitsets(nodes, bitsets, categories):
     return bitsets & pack(np.arange(MAX_CATEGORIES) < n_categories[:, None])
 
 
-def pack(bits):
+def pack(bits: np.ndarray) -> np.ndarray:
     """Return rows of up to 256 bits as rows of eight 32-bit words."""
     full = np.zeros((len(bits), MAX_CATEGORIES), bool)
     full[:, : bits.shape[1]] = bits
     return np.packbits(full, axis=1, bitorder="little").view("<u4").astype(np.uint32)
 
 
-def unpack(bitsets):
+def unpack(bitsets: np.ndarray) -> np.ndarray:
     return np.unpackbits(bitsets.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(bool)
 
 
-def _same_categories(one, two):
+def _same_categories(one: np.ndarray | None, two: np.ndarray | None) -> bool:
     return one is two or (one is not None and two is not None and np.array_equal(one, two))
 
 
-def _union(one, two):
+def _union(one: np.ndarray | None, two: np.ndarray | None) -> np.ndarray | None:
     if one is None or two is None:
         return two if one is None else one
     return np.union1d(one, two)
 
 
-def _can_be_written(level):
+def _can_be_written(level: object) -> bool:
     return type(level) in (str, bool, int) or (type(level) is float and math.isfinite(level))
 
 
-def checked_names(names, n_features):
+def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
     """Return the checked names of the features, as a tuple of str, or None."""
     if names is None:
         return None
@@ -1018,7 +1040,7 @@ def checked_names(names, n_features):
     return tuple(map(str, names))
 
 
-def checked_renames(names, own, n_features):
+def checked_renames(names: Any, own: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
     """Return checked names for columns that trees know as ``own``, or by no name; none of another column."""
     names = checked_names(names, n_features)
     if own is None or names == own:
@@ -1032,7 +1054,7 @@ def checked_renames(names, own, n_features):
     return names
 
 
-def _checked_levels(category_levels, n_features):
+def _checked_levels(category_levels: Any, n_features: int) -> dict[int, tuple[Any, ...]]:
     checked = {}
     for feature, levels in category_levels.items():
         if not is_whole(feature, 0, n_features - 1):
@@ -1044,7 +1066,9 @@ def _checked_levels(category_levels, n_features):
     return dict(sorted(checked.items()))
 
 
-def require_distinct(values, called, is_right, expected):
+def require_distinct(
+    values: Sequence[Any], called: str, is_right: Callable[[Any], bool], expected: str
+) -> None:
     """Raise unless all values are right and distinct."""
     seen = set()
     for value in values:
@@ -1055,7 +1079,7 @@ def require_distinct(values, called, is_right, expected):
         seen.add(value)
 
 
-def _checked_categories(categories, n_features):
+def _checked_categories(categories: Sequence[Any] | None, n_features: int) -> tuple[Any, ...]:
     if categories is None:
         return (None,) * n_features
     if len(categories) != n_features:
@@ -1065,7 +1089,7 @@ def _checked_categories(categories, n_features):
     )
 
 
-def _checked_category_values(feature, values):
+def _checked_category_values(feature: int, values: np.ndarray) -> np.ndarray:
     values = np.array(values, np.float64) + 0.0  # -0.0 and 0.0 are one category
     if values.ndim != 1 or len(values) > MAX_CATEGORIES:
         raise ValueError(f"categories[{feature}] must be a list of at most {MAX_CATEGORIES} values")
@@ -1075,7 +1099,13 @@ def _checked_category_values(feature, values):
     return values if len(values) else NO_CATEGORIES
 
 
-def _check_nodes(nodes, tree_offsets, bitsets, categories, n_features):
+def _check_nodes(
+    nodes: np.ndarray,
+    tree_offsets: np.ndarray,
+    bitsets: np.ndarray,
+    categories: Sequence[Any],
+    n_features: int,
+) -> None:
     """Tidy the nodes, and raise if a walk could read outside the arrays, never end, or score NaN."""
     if nodes.ndim != 1 or tree_offsets.ndim != 1 or len(tree_offsets) == 0:
         raise ValueError("nodes and tree_offsets must be one-dimensional, tree_offsets not empty")

@@ -41,13 +41,19 @@ parent, features and categories exist, no number is NaN, and names and levels ar
 arrays once, and guarantees that a walk ends and stays inside them. Nothing is executed (no pickle).
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import struct
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranktrees._core.support.dtypes import NODE as NODE_IN_MEMORY
+
+if TYPE_CHECKING:
+    from ranktrees.model.ensemble import Ensemble
 
 __all__ = ["dumps", "loads"]
 
@@ -67,7 +73,7 @@ SIZE = struct.Struct("<Q")
 DIGEST_SIZE = 32
 
 
-def dumps(ensemble) -> bytes:
+def dumps(ensemble: Ensemble) -> bytes:
     """Write an ensemble.
 
     Parameters
@@ -93,7 +99,7 @@ def dumps(ensemble) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def loads(data) -> dict:
+def loads(data: Any) -> dict:
     """Read the arrays of an ensemble, of which `Ensemble.from_bytes` makes one.
 
     Parameters
@@ -167,7 +173,7 @@ def loads(data) -> dict:
     }
 
 
-def _body(ensemble):
+def _body(ensemble: Ensemble) -> bytes:
     values, _ = ensemble.category_table
     n_categories = (-1 if each is None else len(each) for each in ensemble.categories)
     sections = (
@@ -185,12 +191,12 @@ def _body(ensemble):
     return b"".join(parts)
 
 
-def _spelt_columns(ensemble):
+def _spelt_columns(ensemble: Ensemble) -> bytes:
     columns = {"feature_names": ensemble.feature_names, "category_levels": dict(ensemble.category_levels)}
     return json.dumps(columns, allow_nan=False).encode("ascii")
 
 
-def _read_columns(section):
+def _read_columns(section: Any) -> dict[str, Any]:
     try:
         columns = json.loads(str(section, "ascii"))
         names, levels = columns["feature_names"], columns["category_levels"]
@@ -204,7 +210,7 @@ def _read_columns(section):
         ) from None
 
 
-def _take(sections, name, dtype, width=1):
+def _take(sections: Any, name: str, dtype: Any, width: int = 1) -> tuple[np.ndarray, Any]:
     """Return the next section as an array (a view), and the bytes after it."""
     if len(sections) < SIZE.size:
         raise ValueError(f"truncated: no room for the section of {name}")
@@ -218,7 +224,7 @@ def _take(sections, name, dtype, width=1):
     return np.frombuffer(sections[:n_bytes], dtype), sections[n_bytes:]
 
 
-def _split(values, n_categories):
+def _split(values: np.ndarray, n_categories: np.ndarray) -> list[Any]:
     """The categories of each feature, or None, from the values of all and the number of each."""
     sizes = np.maximum(n_categories, 0).astype(np.int64)
     if n_categories.min(initial=0) < -1 or sizes.sum() != len(values):

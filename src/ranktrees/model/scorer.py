@@ -9,6 +9,10 @@ Comparing codes is equivalent to comparing values, so scores are those of the pl
 walks at a time).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -22,6 +26,10 @@ from ranktrees.rows.values import as_float
 from ranktrees.support.cuts import round_down
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
+
+if TYPE_CHECKING:
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.support.annotations import RowsLike
 
 __all__ = ["Scorer"]
 
@@ -64,7 +72,7 @@ class Scorer:
     True
     """
 
-    def __init__(self, ensemble):
+    def __init__(self, ensemble: Ensemble) -> None:
         plans = np.zeros(ensemble.n_trees, PLAN)
         _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
         in_units = _in_units(ensemble, plans)
@@ -75,7 +83,7 @@ class Scorer:
         self._coders = {}
         self._program = _program(ensemble, questions, plans, in_units)
 
-    def encode(self, X, n_threads: int = 1) -> NDArray[np.uint8]:
+    def encode(self, X: RowsLike, n_threads: int = 1) -> NDArray[np.uint8]:
         """Turn values into codes.
 
         Parameters
@@ -117,7 +125,15 @@ class Scorer:
             raise ValueError(DAMAGED)
         return codes
 
-    def add(self, codes, sums, first_tree, stop_tree, rows=None, n_threads: int = 1) -> None:
+    def add(
+        self,
+        codes: np.ndarray,
+        sums: np.ndarray,
+        first_tree: int,
+        stop_tree: int,
+        rows: np.ndarray | None = None,
+        n_threads: int = 1,
+    ) -> None:
         """Add the values of some trees, in their order, to ``sums``.
 
         Parameters
@@ -160,7 +176,7 @@ class Scorer:
             )
         self._program.add(codes, sums, first_tree, stop_tree, rows, n_threads)
 
-    def _coders_for(self, dtype):
+    def _coders_for(self, dtype: Any) -> np.ndarray:
         """Return what finds values of a type among the cuts; for float32 values, these are float32, too."""
         if dtype not in self._coders:
             cuts = np.concatenate([np.zeros(0), *self._cuts])
@@ -171,13 +187,13 @@ class Scorer:
         return self._coders[dtype]
 
 
-def _marked(rows, n):
+def _marked(rows: np.ndarray, n: int) -> np.ndarray:
     marks = np.zeros(n, bool)
     marks[rows] = True
     return marks
 
 
-def checked_threads(n_threads):
+def checked_threads(n_threads: int) -> int:
     """Return how many of the requested threads may be started, or raise if the number is not valid."""
     if not is_whole(n_threads, 1):
         raise ValueError(
@@ -187,7 +203,7 @@ def checked_threads(n_threads):
     return effective_n_threads(n_threads)
 
 
-def parts_of_csr(X):
+def parts_of_csr(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the values, columns and row offsets of a CSR matrix, in the types that the kernels read."""
     if X.indptr[0] != 0:
         raise ValueError(DAMAGED)
@@ -207,7 +223,7 @@ class _Questions:
     goes left, 1 goes right. Splits with equal answers share a plane.
     """
 
-    def __init__(self, ensemble, in_units):
+    def __init__(self, ensemble: Ensemble, in_units: np.ndarray) -> None:
         nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
         self.columns, self.planes, self.cuts, self.answers = [], [], [], []
         self.plane_of_node = np.zeros(len(nodes), np.uint32)
@@ -229,7 +245,7 @@ class _Questions:
             )
         self._find_places()
 
-    def _find_places(self):
+    def _find_places(self) -> None:
         """Give each plane its place in a block, by which it is known from here on."""
         self.planes = np.array([(*plane, 0) for plane in self.planes], PLANE)
         again = (self.planes["cuts"] < 0) & (self.planes["answers"] < 0)
@@ -240,7 +256,7 @@ class _Questions:
         self.without_missing = np.arange(len(place), dtype=np.uint32)
         self.without_missing[place[:-1][again]] = place[np.flatnonzero(again) - 1]
 
-    def _ask_cuts(self, nodes, own):
+    def _ask_cuts(self, nodes: np.ndarray, own: np.ndarray) -> None:
         cuts = np.sort(nodes["cut"][own])
         cuts = np.concatenate([cuts[:1], cuts[1:][cuts[1:] > cuts[:-1]]])
         part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][own]), CUTS_PER_PLANE)
@@ -258,7 +274,7 @@ class _Questions:
             part_before = part
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble, own, n_categories, in_units):
+    def _ask_categories(self, ensemble: Ensemble, own: np.ndarray, n_categories: int, in_units: bool) -> None:
         fits = n_categories < _kernels.N_ANSWERS - 1  # in a byte, with one code for categories not listed
         if fits:
             sets = ensemble.nodes["categories"][own]
@@ -273,11 +289,11 @@ class _Questions:
         self.plane_of_node[own] = len(self.planes) + which.ravel()
         self._answer(answers)
 
-    def _answer(self, answers):
+    def _answer(self, answers: np.ndarray) -> None:
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
         self.answers += list(answers)
 
-    def of_walks(self, ensemble):
+    def of_walks(self, ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
         nodes, sizes = ensemble.nodes, np.diff(ensemble.category_table[1])
@@ -286,7 +302,7 @@ class _Questions:
         return planes, codes
 
 
-def _in_units(ensemble, plans):
+def _in_units(ensemble: Ensemble, plans: np.ndarray) -> np.ndarray:
     """Per tree, whether all inner nodes for all rows of a block cost less than a walk for each row."""
     node, _ = NODE[simd.level()]
     n_categorical = np.diff(
@@ -296,11 +312,11 @@ def _in_units(ensemble, plans):
     return (price <= ROWS_PER_BLOCK * _walk(plans)) & (plans["n_leaves"] <= _kernels.MOST_LEAVES_IN_UNITS)
 
 
-def _walk(plans):
+def _walk(plans: np.ndarray) -> np.ndarray:
     return WALK[0] + WALK[1] * plans["depth"]
 
 
-def _program(ensemble, questions, plans, in_units):
+def _program(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
     """Make what the kernels run.
 
     A block with so few rows that this costs less is walked, sixteen trees at a time.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +13,10 @@ from ranktrees._core.model import trees as plain_walk
 from ranktrees.model.scorer import DAMAGED, checked_threads, parts_of_csr
 from ranktrees.rows.frames import frame_columns, is_one_array, read_frame
 from ranktrees.rows.matrix import read_array, require_rows
+
+if TYPE_CHECKING:
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.support.annotations import RowsLike
 
 __all__ = ["leaves", "predict", "staged_predict"]
 
@@ -23,7 +28,9 @@ _VALUES_PER_BLOCK = 2**18
 ROWS_PER_THREAD = 2048
 
 
-def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) -> NDArray[np.float64]:
+def predict(
+    ensemble: Ensemble, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+) -> NDArray[np.float64]:
     r"""Score rows.
 
     The score of a row is, in double precision and in exactly this order of operations,
@@ -88,7 +95,7 @@ def predict(ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None) 
 
 
 def staged_predict(
-    ensemble, X, n_threads: int = 1, *, start: ArrayLike | None = None
+    ensemble: Ensemble, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
 ) -> Iterator[NDArray[np.float64]]:
     """Score rows after each tree.
 
@@ -117,7 +124,7 @@ def staged_predict(
         yield scores_of(ensemble, start, sums, t + 1)
 
 
-def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
+def leaves(ensemble: Ensemble, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
     """Find the leaf that each row reaches in each tree.
 
     Parameters
@@ -143,7 +150,7 @@ def leaves(ensemble, X, n_threads: int = 1) -> NDArray[np.int32]:
     return found
 
 
-def _rows(ensemble, X):
+def _rows(ensemble: Ensemble, X: RowsLike) -> Any:
     """Return the rows as the kernels read them: a float32 or float64 array, or a CSR matrix of numbers."""
     if type(X) is not np.ndarray:
         require_rows(X, "X")
@@ -159,7 +166,7 @@ def _rows(ensemble, X):
     return X
 
 
-def _require_names(ensemble, X):
+def _require_names(ensemble: Ensemble, X: RowsLike) -> None:
     names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow; pandas and polars
     if names is None or ensemble.feature_names is None:
         return
@@ -171,7 +178,7 @@ def _require_names(ensemble, X):
         )
 
 
-def start_of(ensemble, X, start):
+def start_of(ensemble: Ensemble, X: RowsLike, start: ArrayLike | None) -> np.ndarray:
     if start is None:
         return np.full(X.shape[0], ensemble.base)
     start = np.asarray(start, np.float64)
@@ -180,7 +187,7 @@ def start_of(ensemble, X, start):
     return start
 
 
-def _walk(ensemble, X, found, n_threads):
+def _walk(ensemble: Ensemble, X: RowsLike, found: np.ndarray, n_threads: int) -> None:
     model = (ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, *ensemble.category_table)
     if not sparse.issparse(X):
         plain_walk.walk_rows(X, *model, found, n_threads)
@@ -192,9 +199,9 @@ def _walk(ensemble, X, found, n_threads):
         raise ValueError(DAMAGED)
 
 
-def sums_before_trees(ensemble, start):
+def sums_before_trees(ensemble: Ensemble, start: np.ndarray) -> np.ndarray:
     return np.zeros_like(start) if ensemble.average else start.copy()
 
 
-def scores_of(ensemble, start, sums, n_trees):
+def scores_of(ensemble: Ensemble, start: np.ndarray, sums: np.ndarray, n_trees: int) -> np.ndarray:
     return start + sums / max(n_trees, 1) if ensemble.average else sums.copy()

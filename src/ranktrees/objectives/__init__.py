@@ -16,7 +16,11 @@ The gradients and hessians come from kernels (``losses.pyx``, ``lambdas.pyx``, `
 do not depend on the number of threads or on the processor.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.objectives.by_measure import LambdaLoss, LambdaMART
@@ -47,7 +51,7 @@ __all__ = [
 ]
 
 
-def as_objective(objective, **parameters):
+def as_objective(objective: str | Objective | Callable[..., Any], **parameters: Any) -> Objective:
     """Return the objective of a name, or the objective that a function stands for.
 
     Parameters

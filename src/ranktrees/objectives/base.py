@@ -1,9 +1,11 @@
 """What all objectives share: a value that holds parameters, and how it is bound to one training set."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -12,6 +14,11 @@ from ranktrees.processes.sharing import ALL
 from ranktrees.rows.values import narrowed
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.numeric import is_real
+
+if TYPE_CHECKING:
+    from ranktrees.processes.sharing import Share
+
+Link: TypeAlias = Callable[[np.ndarray], np.ndarray]  # from scores to predictions
 
 
 class Objective:
@@ -54,7 +61,7 @@ class Objective:
         """The quantile of the residuals of a leaf that is its best value, or None for the Newton step."""
         return None
 
-    def check_labels(self, labels):
+    def check_labels(self, labels: np.ndarray) -> None:
         """Raise if this objective cannot learn from these labels.
 
         Parameters
@@ -68,7 +75,14 @@ class Objective:
             If it cannot. The message names ``y``, what was seen and what is expected.
         """
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         """Bind the objective to a training set.
 
         Parameters
@@ -99,7 +113,7 @@ class Objective:
             f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads, share)"
         )
 
-    def inverse_link(self, scores):
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
         """Turn scores into predictions on the scale of the labels.
 
         Parameters
@@ -128,7 +142,15 @@ class Bound:
         As in `Objective.bind`.
     """
 
-    def __init__(self, objective, labels, weights, offsets, n_threads=1, share=ALL):
+    def __init__(
+        self,
+        objective: Objective,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> None:
         self.objective = objective
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)
         self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
@@ -140,17 +162,17 @@ class Bound:
             raise ValueError("sample_weight has no positive entry: at least one row needs a positive weight")
 
     @cached_property
-    def deal(self):
+    def deal(self) -> Any:
         """How the queries are dealt to threads."""
         return Deal(self.offsets, self.n_threads)
 
     one_hessian = False  # whether `gradients` can write a single hessian for all rows
     learned: Sequence[np.ndarray] = ()  # what was learned besides trees, to be passed to `resume`
 
-    def resume(self, *learned):
+    def resume(self, *learned: Any) -> None:
         """Continue from what was learned before. Most objectives learn nothing besides trees."""
 
-    def start(self):
+    def start(self) -> Any:
         """Return the constant score that training starts from.
 
         Returns
@@ -160,7 +182,9 @@ class Bound:
         """
         return 0.0
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         """Write the derivatives of the loss with respect to the score of each row, times its weight.
 
         Parameters
@@ -177,7 +201,7 @@ class Bound:
             f"{type(self).__name__} must define gradients(scores, gradients, hessians, iteration)"
         )
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         """Return the mean loss at the given scores.
 
         Parameters
@@ -193,17 +217,17 @@ class Bound:
         """
         raise NotImplementedError(f"{type(self).__name__} must define loss(scores)")
 
-    def _sum(self, values):
+    def _sum(self, values: np.ndarray) -> float:
         """The exact sum of values of the rows, or queries, of all ranks."""
         return self.share.communicator.exact_sum(values)
 
-    def _weighted_mean(self, values):
+    def _weighted_mean(self, values: np.ndarray) -> float:
         if self.weights is not None:
             with np.errstate(over="ignore"):
                 values = self.weights * values
         return self._finite(self._sum(values) / self.total_weight)
 
-    def _finite(self, number):
+    def _finite(self, number: float) -> float:
         if not math.isfinite(number):
             raise ValueError(DIVERGED)
         return number
@@ -219,15 +243,15 @@ class NarrowLabels(Bound):
     """
 
     @property
-    def labels(self):
+    def labels(self) -> np.ndarray:
         """float64[n], a copy if the labels are stored in another type; it is seldom needed."""
         return self.narrow_labels.astype(np.float64, copy=False)
 
     @labels.setter
-    def labels(self, labels):
+    def labels(self, labels: np.ndarray) -> np.ndarray:
         self.narrow_labels = narrowed(labels)
 
 
-def number_in(name, value, low, high):
+def number_in(name: str, value: float, low: float, high: float) -> None:
     if not (is_real(value) and low < value < high):
         raise ValueError(f"{name} must be a number between {low} and {high} (both excluded), got {value!r}")

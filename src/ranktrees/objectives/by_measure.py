@@ -1,11 +1,13 @@
 """Pairwise objectives that weigh a pair by the change of a measure when its two rows are swapped."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +21,13 @@ from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.measures.base import BoundMeasure
+    from ranktrees.objectives.base import Bound
+    from ranktrees.processes.sharing import Share
+
 UNDECIDED_ORDERS = 16  # drawn for a query whose scores are all equal, if the expectation is not known
 
 
@@ -26,13 +35,13 @@ class _Measured(Pairwise):
     """Pairs that are weighed by how much a swap changes the measure."""
 
     @cached_property
-    def measure(self):
+    def measure(self) -> BoundMeasure:
         """The measure of these rows, as a BoundMeasure."""
         return self.objective.measure.bind(
             self.labels, self.offsets, self.weights, self.n_threads, self.share.communicator
         )
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         measure, mean = self.objective.measure, self.measure.mean(scores)
         if measure.name == "NDCG":
             return 1.0 - mean
@@ -42,13 +51,13 @@ class _Measured(Pairwise):
 class _MeasuredByFormula(_Measured):
     """Deltas in closed form, from a grade of each row and a worth of each rank."""
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         measure = self.objective.measure
         self.at = self.longest if measure.parameters.get("at") is None else measure.at
         self.pairs = self._by_label(getattr(self, "_" + measure.name.lower())(measure))
 
-    def _by_label(self, pairs):
+    def _by_label(self, pairs: Pairs) -> Pairs:
         """The same grades in a table by query and label, if labels are few: equal ones have equal grades."""
         n_queries, n_labels = len(self.offsets) - 1, 1 + int(self.narrow_labels.max(initial=0))
         if self.narrow_labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self.narrow_labels):
@@ -57,7 +66,7 @@ class _MeasuredByFormula(_Measured):
         table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self.narrow_labels] = pairs.grades
         return pairs._replace(grades=None, table=table)
 
-    def _dcg(self, measure):
+    def _dcg(self, measure: Any) -> Pairs:
         grades = measure.gains_of(self.labels)
         discounts = measures.discounts(self.longest, measure.discount)
         if measure.name == "NDCG":
@@ -78,22 +87,22 @@ class _MeasuredByFormula(_Measured):
 
     _ndcg = _dcg
 
-    def _p(self, measure):
+    def _p(self, measure: Any) -> Pairs:
         worth = self._ranks()
         worth[: self.at] = 1.0
         return Pairs(lambdas.Pairs.SWAPS, measure.gains_of(self.labels) / self.at, worth)
 
-    def _r(self, measure):
+    def _r(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
         return self._p(measure)._replace(grades=self._shared(hits, self._sums(hits)))
 
-    def _auc(self, measure):
+    def _auc(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
         pairs = self._sums(hits) * self._sums(1.0 - hits)
         worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
         return Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
 
-    def _topauc(self, measure):
+    def _topauc(self, measure: Any) -> Pairs:
         low, high = measure.at or (0, 0)
         hits = measure.gains_of(self.labels)
         misses = self._sums(1.0 - hits)
@@ -102,29 +111,29 @@ class _MeasuredByFormula(_Measured):
         grades = self._shared(grades, self._sums(hits) * width)
         return Pairs(lambdas.Pairs.PAUC, grades, self._ranks(), limits=(low, high))
 
-    def _ap(self, measure):
+    def _ap(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
         return Pairs(lambdas.Pairs.AP, self._shared(hits, self._sums(hits)), self._reciprocal_ranks())
 
-    def _rr(self, measure):
+    def _rr(self, measure: Any) -> Pairs:
         return Pairs(lambdas.Pairs.RR, measure.gains_of(self.labels), self._reciprocal_ranks())
 
-    def _err(self, measure):
+    def _err(self, measure: Any) -> Pairs:
         stopping = np.minimum(measure.gains_of(self.labels), 1.0 - 2.0**-53)  # 1 could not be divided out
         return Pairs(lambdas.Pairs.ERR, stopping, self._reciprocal_ranks())
 
-    def _reciprocal_ranks(self):
+    def _reciprocal_ranks(self) -> np.ndarray:
         return self._until_cutoff(self._ranks(1.0 / np.arange(1.0, self.longest + 1.0)))
 
-    def _until_cutoff(self, worth):
+    def _until_cutoff(self, worth: np.ndarray) -> np.ndarray:
         if self.objective.delta == "cut":
             worth[self.at :] = 0.0
         return worth
 
-    def _sums(self, values):
+    def _sums(self, values: np.ndarray) -> np.ndarray:
         return np.add.reduceat(values, self.offsets[:-1])
 
-    def _shared(self, values, of_queries):
+    def _shared(self, values: np.ndarray, of_queries: np.ndarray) -> np.ndarray:
         """The value of each row divided by that of its query, or the value itself if that is 0."""
         shares = np.repeat(np.where(of_queries == 0, 1.0, of_queries), np.diff(self.offsets))
         return np.divide(values, shares, out=shares)
@@ -140,7 +149,7 @@ class _Clicked(_MeasuredByFormula):
         for positions that have none.
     """
 
-    def __init__(self, *args, positions):
+    def __init__(self, *args: Any, positions: np.ndarray | None) -> None:
         super().__init__(*args)
         self.places = np.asarray(positions, np.int64) - 1
         n_positions, given = int(self.places.max(initial=0)) + 1, self.objective.propensities
@@ -155,7 +164,9 @@ class _Clicked(_MeasuredByFormula):
             self.propensities[0] = np.divide(given[:n_positions], given[0])
         self.costs = np.zeros((2, len(self.places)))
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         factors = 1.0 / np.where(np.isnan(self.propensities), 1.0, self.propensities)
         self.factors = factors.take(self.places, axis=1)
         super().gradients(scores, gradients, hessians, iteration)
@@ -164,18 +175,18 @@ class _Clicked(_MeasuredByFormula):
                 self._learn(propensities, sums_in_any_order(self.places, costs, len(propensities)))
 
     @property
-    def learned(self):
+    def learned(self) -> np.ndarray:
         """The propensities."""
         return self.propensities
 
-    def resume(self, clicked, unclicked):
+    def resume(self, clicked: np.ndarray, unclicked: np.ndarray) -> None:
         """Continue from the propensities that were learned before, for the positions that they cover."""
         if self.objective.propensities is None:
             for own, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
                 n = min(len(own), len(earlier))
                 own[:n] = earlier[:n]
 
-    def _learn(self, propensities, sums):
+    def _learn(self, propensities: np.ndarray, sums: np.ndarray) -> None:
         known = np.flatnonzero(sums)
         if len(known):
             logs = [losses.natural_log(share) for share in sums[known] / sums[known[0]]]
@@ -184,7 +195,7 @@ class _Clicked(_MeasuredByFormula):
             propensities[known] = ratios
 
 
-def sums_in_any_order(groups, values, n_groups):
+def sums_in_any_order(groups: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray:
     """Return the sums of values >= 0 by group, with the same bits whatever the order of the values.
 
     Values are rounded to steps. All values together have fewer than 2^53 steps, so every sum is exact.
@@ -197,11 +208,13 @@ def sums_in_any_order(groups, values, n_groups):
 class _MeasuredBySwapping(_Measured):
     """Deltas of a measure that is evaluated in Python, query by query."""
 
-    def __init__(self, *args):
+    def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.grades = order_of(self.labels)
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         of, labels = self.objective, self.labels
         first_rows = self.offsets if self.share.first_rows is None else self.share.first_rows
         for (start, stop), first in zip(pairwise(self.offsets.tolist()), first_rows.tolist(), strict=False):
@@ -226,7 +239,9 @@ class _MeasuredBySwapping(_Measured):
                 hessians[rows],
             )
 
-    def _deltas(self, first, scores, labels, undecided, iteration):
+    def _deltas(
+        self, first: int, scores: np.ndarray, labels: np.ndarray, undecided: np.ndarray, iteration: int
+    ) -> np.ndarray:
         """The weights of the pairs, in rows of whole chunks: the mean over the orders that are drawn."""
         of, n = self.objective, len(scores)
         deltas = np.zeros((n, lambdas.whole_chunks(n)))
@@ -244,7 +259,7 @@ class _MeasuredBySwapping(_Measured):
         return deltas
 
 
-def _checked_propensities(propensities):
+def _checked_propensities(propensities: ArrayLike) -> tuple[float, ...]:
     expected = "expected how often users examine each position, from the first on: finite numbers > 0"
     propensities = in_order(propensities, "propensities", first=1)
     try:
@@ -385,7 +400,7 @@ class LambdaMART(OfPairs):
     name: ClassVar[str] = "lambdamart"
     learns_from: ClassVar[tuple[str, ...]] = ("positions",)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "measure", measures.as_measure(self.measure))
         self._check_measure()
@@ -416,7 +431,7 @@ class LambdaMART(OfPairs):
                 "noise, for example to 1.0, or leave n_orders at 1"
             )
 
-    def _check_measure(self):
+    def _check_measure(self) -> None:
         measure = self.measure
         if not measure.by_order:
             raise ValueError(
@@ -435,7 +450,7 @@ class LambdaMART(OfPairs):
                 f"{measure!r} @ 10"
             )
 
-    def check_labels(self, labels):
+    def check_labels(self, labels: np.ndarray) -> None:
         lowest = self.measure.lowest_label
         if labels.min(initial=math.inf) < lowest:
             raise ValueError(
@@ -449,7 +464,15 @@ class LambdaMART(OfPairs):
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, positions=None):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+        positions: np.ndarray | None = None,
+    ) -> Bound:
         known = isinstance(self.measure, Ranked) and self.measure.name in _FORMULAS
         if positions is not None:
             if not known:
@@ -461,7 +484,7 @@ class LambdaMART(OfPairs):
         kind = _MeasuredByFormula if known else _MeasuredBySwapping
         return kind(self, labels, weights, offsets, n_threads, share)
 
-    def _worth_of_distances(self, measure, longest):
+    def _worth_of_distances(self, measure: Any, longest: int) -> np.ndarray | None:
         """What the kernel adds for the distance of two ranks: nothing."""
         return None
 
@@ -510,19 +533,19 @@ class LambdaLoss(LambdaMART):
 
     name: ClassVar[str] = "lambdaloss"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         if not (is_real(self.mu) and 0 <= self.mu < math.inf):
             raise ValueError(f"mu must be a finite number >= 0, got {self.mu!r}")
 
-    def _check_measure(self):
+    def _check_measure(self) -> None:
         if self.measure.name not in ("NDCG", "DCG"):
             raise ValueError(
                 f"measure={self.measure!r}: lambdaloss is a bound on NDCG and DCG; use one of them, or "
                 "loss='lambdamart', which takes any measure"
             )
 
-    def _worth_of_distances(self, measure, longest):
+    def _worth_of_distances(self, measure: Any, longest: int) -> np.ndarray:
         discounts = measures.discounts(longest + 1, measure.discount)
         apart = np.zeros(2 * lambdas.LANES + lambdas.whole_chunks(longest) + 1)
         apart[2 * lambdas.LANES + 1 :][:longest] = self.mu * np.abs(np.diff(discounts))

@@ -1,10 +1,12 @@
 """Objectives made from functions, and a check that gradients are the slope of a loss."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import signature
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -15,11 +17,18 @@ from ranktrees.objectives.base import Bound, Objective
 from ranktrees.processes.sharing import ALL
 from ranktrees.rows.values import as_seen
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.processes.sharing import Share
+
 
 class _Called(Bound):
     """Calls a function in each round, and checks what it returns."""
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         returned = self._call(self.objective.function, scores)
         name = self.objective.function_name
         if not (isinstance(returned, tuple | list) and len(returned) == 2):
@@ -43,7 +52,7 @@ class _Called(Bound):
                 )
             out[:] = values if self.weights is None else self.weights * values
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         if self.objective.loss is None:
             raise ValueError(
                 f"{self.objective.function_name} gives gradients, but no loss to report or to use for early "
@@ -70,7 +79,7 @@ class _Called(Bound):
             raise ValueError(f"{name} returned an array of shape {value.shape}; expected one number")
         return float(value)
 
-    def _call(self, function, scores, **seen):
+    def _call(self, function: Callable[..., Any], scores: np.ndarray, **seen: Any) -> Any:
         arrays = [read_only(array) for array in (self.labels, scores, self.offsets, *seen.values())]
         return function(*arrays[:3], **dict(zip(seen, arrays[3:], strict=True)))
 
@@ -119,7 +128,7 @@ class Custom(Objective):
 
     name: ClassVar[str] = "custom"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for parameter, needed in (("function", True), ("loss", False)):
             value = getattr(self, parameter)
             if not callable(value) and (needed or value is not None):
@@ -134,26 +143,33 @@ class Custom(Objective):
                 )
 
     @property
-    def function_name(self):
+    def function_name(self) -> str:
         """The name of the function in messages."""
         return _name(self.function)
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         return _Called(self, labels, weights, offsets, n_threads, share)
 
 
-def _name(function):
+def _name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", repr(function))
 
 
-def _takes_weights(loss):
+def _takes_weights(loss: Callable[..., Any]) -> bool:
     try:
         return "weights" in signature(loss).parameters
     except ValueError:  # the signature of some functions is not known
         return False
 
 
-def _numbers(values, what, expected):
+def _numbers(values: Any, what: str, expected: str) -> np.ndarray:
     try:
         numbers = np.asarray(values)
     except ValueError as error:  # nested lists of different lengths
@@ -173,8 +189,16 @@ class GradientCheck(NamedTuple):
 
 
 def check_gradients(
-    objective, labels=None, offsets=None, *, weights=None, scores=None, rtol=1e-4, step=1e-4, random_state=0
-):
+    objective: str | Objective | Callable[..., Any],
+    labels: ArrayLike | None = None,
+    offsets: ArrayLike | None = None,
+    *,
+    weights: ArrayLike | None = None,
+    scores: ArrayLike | None = None,
+    rtol: float = 1e-4,
+    step: float = 1e-4,
+    random_state: int | np.random.RandomState | None = 0,
+) -> GradientCheck:
     """Check that the gradients of an objective are the slope of its loss.
 
     The loss is evaluated at ``scores``, with one row after another moved up and down by ``step``. Losses are

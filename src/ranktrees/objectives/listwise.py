@@ -1,7 +1,9 @@
 """Listwise objectives, which consider all rows of a query at once."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,16 +14,21 @@ from ranktrees.processes.sharing import ALL
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.numeric import is_whole
 
+if TYPE_CHECKING:
+    from ranktrees.processes.sharing import Share
+
 
 class _Shares(Bound):
     """Softmax cross entropy: the target of a row is the share that its mass has in its query."""
 
-    def __init__(self, masses, offset, *args):
+    def __init__(self, masses: np.ndarray, offset: float, *args: Any) -> None:
         super().__init__(*args)
         self.masses = np.ascontiguousarray(masses, dtype=np.float64)
         self.offset = offset  # the mean of what is drawn and subtracted from a mass
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         lists.softmax_gradients(
             self.masses,
             self.weights,
@@ -37,7 +44,7 @@ class _Shares(Bound):
             self.n_threads,
         )
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         n_queries = len(self.offsets) - 1
         costs, counts = np.empty(n_queries), np.empty(n_queries)
         lists.softmax_losses(
@@ -72,7 +79,14 @@ class ListNet(Objective):
 
     name: ClassVar[str] = "listnet"
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         highest = np.maximum.reduceat(labels, offsets[:-1])
         masses = np.empty(len(labels))
         losses.exponentials(labels - np.repeat(highest, np.diff(offsets)), masses)
@@ -121,29 +135,38 @@ class XENDCG(Objective):
 
     name: ClassVar[str] = "xendcg"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "gain", measures.DCG(gain=self.gain).gain)
         if not is_whole(self.seed, 0):
             raise ValueError(f"seed must be a whole number >= 0, got {self.seed!r}")
 
-    def check_labels(self, labels):
+    def check_labels(self, labels: np.ndarray) -> None:
         try:
             measures.gains(labels, self.gain)
         except ValueError as error:
             raise ValueError(f"y has no gains for xendcg: {error}") from error
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         masses = 1.0 + measures.gains(labels, self.gain)
         return _Shares(masses, 0.5, self, labels, weights, offsets, n_threads, share)
 
 
 class _Centred(Bound):
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         lists.centred_gradients(
             self.labels, self.weights, self.offsets, self.deal, scores, gradients, hessians, self.n_threads
         )
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         slopes, weights = np.empty(len(scores)), np.empty(len(scores))
         self.gradients(scores, slopes, weights)
         halves = np.divide(0.5 * slopes**2, weights, out=np.zeros(len(scores)), where=weights > 0)
@@ -176,5 +199,12 @@ class QueryRMSE(Objective):
     name: ClassVar[str] = "query_rmse"
     constant_hessian: ClassVar[bool] = True
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         return _Centred(self, labels, weights, offsets, n_threads, share)

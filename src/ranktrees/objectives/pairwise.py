@@ -1,9 +1,11 @@
 """Pairwise objectives, which compare the rows of a query with each other, two by two."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -14,6 +16,10 @@ from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
 from ranktrees.processes.sharing import ALL
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.numeric import is_whole
+
+if TYPE_CHECKING:
+    from ranktrees.processes.sharing import Share
+    from ranktrees.rows.feedback import Preferences
 
 
 class Pairs(NamedTuple):
@@ -34,7 +40,15 @@ class Pairwise(NarrowLabels):
     factors = None, None  # of rows: factors of pairs that correct for positions seen more than others
     costs = None
 
-    def __init__(self, objective, labels, weights, offsets, n_threads, share):
+    def __init__(
+        self,
+        objective: Objective,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int,
+        share: Share,
+    ) -> None:
         super().__init__(objective, labels, weights, offsets, n_threads, share)
         self.longest = int(np.diff(self.offsets).max(initial=0))
         level = objective.truncation_level
@@ -42,14 +56,16 @@ class Pairwise(NarrowLabels):
         self._scratch = lambdas.Scratch(self.longest, n_threads)
 
     @cached_property
-    def _kernel(self):
+    def _kernel(self) -> Any:
         return lambdas.PairKernel(self.pairs, self.objective, self, self.truncation, self._scratch)
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         stream = stream_of_objective(iteration)
         self._kernel.gradients(scores, stream, gradients, hessians, *self.factors, self.costs)
 
-    def _ranks(self, values=0.0):
+    def _ranks(self, values: float | np.ndarray = 0.0) -> np.ndarray:
         """An array with a number for each rank, and 0 behind the longest query."""
         out = room_for_each(1, lambdas.whole_chunks(self.longest), np.float32)[0]
         out[: self.longest] = values
@@ -57,11 +73,11 @@ class Pairwise(NarrowLabels):
 
 
 class _PairsThatWeighTheSame(Pairwise):
-    def __init__(self, kind, *args):
+    def __init__(self, kind: Any, *args: Any) -> None:
         super().__init__(*args)
         self.pairs = Pairs(kind, order_of(self.labels))
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         n_queries = len(self.offsets) - 1
         costs, counts = np.empty(n_queries), np.empty(n_queries)
         self._kernel.losses(scores, costs, counts)
@@ -69,7 +85,7 @@ class _PairsThatWeighTheSame(Pairwise):
         return self._sum(costs) / total if total > 0 else math.nan
 
 
-def order_of(labels):
+def order_of(labels: np.ndarray) -> np.ndarray:
     """Return whole grades in the order of the labels, for pairs of which only the order counts."""
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
 
@@ -84,11 +100,11 @@ class OfPairs(Objective):
     seed = 0
 
     @property
-    def steepness(self):
+    def steepness(self) -> float:
         """The factor of a difference of scores or, for a hinge, the number it is compared with."""
         return self.sigma
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         level = self.truncation_level
         if level is not None and not is_whole(level, 1):
             raise ValueError(
@@ -99,7 +115,9 @@ class OfPairs(Objective):
 class _Preferred(Bound):
     """Pairs that were given, whatever the labels are. All of them count."""
 
-    def __init__(self, cost, objective, preferences, n_rows, n_threads):
+    def __init__(
+        self, cost: Any, objective: Objective, preferences: Preferences, n_rows: int, n_threads: int
+    ) -> None:
         self.objective, self.cost, self.n_threads, self.share = objective, cost, n_threads, ALL
         self.total_weight = preferences.weight
         if not self.total_weight > 0:
@@ -109,7 +127,9 @@ class _Preferred(Bound):
             )
         self.entries = preferences.by_row(n_rows)
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         kernels.gradients(
             self.cost,
             *self.entries,
@@ -120,7 +140,7 @@ class _Preferred(Bound):
             self.n_threads,
         )
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         costs = np.empty(len(scores))
         steepness = float(self.objective.steepness)
         kernels.costs(self.cost, *self.entries, scores, steepness, costs, self.n_threads)
@@ -182,11 +202,19 @@ class RankNet(OfPairs):
     name: ClassVar[str] = "ranknet"
     learns_from: ClassVar[tuple[str, ...]] = ("preferences",)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         number_in("sigma", self.sigma, 0, math.inf)
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, preferences=None):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+        preferences: Preferences | None = None,
+    ) -> Bound:
         if preferences is not None:
             return _Preferred(kernels.Cost.CROSS_ENTROPY, self, preferences, int(offsets[-1]), n_threads)
         return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads, share)
@@ -242,14 +270,22 @@ class GBRank(OfPairs):
     learns_from: ClassVar[tuple[str, ...]] = ("preferences",)
 
     @property
-    def steepness(self):
+    def steepness(self) -> float:
         return self.margin
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         super().__post_init__()
         number_in("margin", self.margin, 0, math.inf)
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL, preferences=None):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+        preferences: Preferences | None = None,
+    ) -> Bound:
         if preferences is not None:
             return _Preferred(kernels.Cost.SQUARED_HINGE, self, preferences, int(offsets[-1]), n_threads)
         return _PairsThatWeighTheSame(

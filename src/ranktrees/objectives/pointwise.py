@@ -1,7 +1,10 @@
 """Pointwise objectives, which compare the score of a row with its own label."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -9,27 +12,43 @@ from ranktrees._core.objectives import losses
 from ranktrees.objectives.base import NarrowLabels, Objective, number_in
 from ranktrees.processes.sharing import ALL
 
+if TYPE_CHECKING:
+    from ranktrees.objectives.base import Bound
+    from ranktrees.processes.sharing import Share
+
 
 class _Pointwise(NarrowLabels):
     """The base of bound pointwise objectives: two kernels, and the parameters that they take."""
 
-    def __init__(self, objective, labels, weights, offsets, n_threads, share, kernels, parameters=()):
+    def __init__(
+        self,
+        objective: Objective,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int,
+        share: Share,
+        kernels: tuple[Callable[..., Any], ...],
+        parameters: tuple[Any, ...] = (),
+    ) -> None:
         super().__init__(objective, labels, weights, offsets, n_threads, share)
         self._gradients, self._losses = kernels
         self._parameters = parameters
         self.one_hessian = objective.constant_hessian and weights is None
 
-    def gradients(self, scores, gradients, hessians, iteration=0):
+    def gradients(
+        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
+    ) -> None:
         self._gradients(
             self.narrow_labels, self.weights, scores, *self._parameters, gradients, hessians, self.n_threads
         )
 
-    def loss(self, scores):
+    def loss(self, scores: np.ndarray) -> float:
         rows = np.empty(len(self.narrow_labels))
         self._losses(self.narrow_labels, self.weights, scores, *self._parameters, rows, self.n_threads)
         return self._sum(rows) / self.total_weight
 
-    def start(self):
+    def start(self) -> Any:
         return self.objective._start(self)
 
 
@@ -58,11 +77,18 @@ class SquaredError(Objective):
     name: ClassVar[str] = "squared_error"
     constant_hessian: ClassVar[bool] = True
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         kernels = losses.squared_gradients, losses.squared_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
-    def _start(self, bound):
+    def _start(self, bound: Bound) -> float:
         return bound._weighted_mean(bound.labels)
 
 
@@ -89,14 +115,21 @@ class AbsoluteError(Objective):
     constant_hessian: ClassVar[bool] = True
 
     @property
-    def leaf_quantile(self):
+    def leaf_quantile(self) -> float:
         return 0.5
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         kernels = losses.sloped_gradients, losses.sloped_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (-1.0, 1.0))
 
-    def _start(self, bound):
+    def _start(self, bound: Bound) -> float:
         return _quantile(bound, 0.5)
 
 
@@ -133,23 +166,30 @@ class Quantile(Objective):
     name: ClassVar[str] = "quantile"
     constant_hessian: ClassVar[bool] = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         number_in("quantile", self.quantile, 0, 1)
 
     @property
-    def leaf_quantile(self):
+    def leaf_quantile(self) -> float:
         return float(self.quantile)
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         kernels = losses.sloped_gradients, losses.sloped_losses
         slopes = -float(self.quantile), 1.0 - float(self.quantile)
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, slopes)
 
-    def _start(self, bound):
+    def _start(self, bound: Bound) -> float:
         return _quantile(bound, float(self.quantile))
 
 
-def _quantile(bound, quantile):
+def _quantile(bound: Bound, quantile: float) -> float:
     rows, value = bound.share.communicator.allgather((bound.labels, bound.weights)), np.empty(1)
     labels = np.concatenate([labels for labels, _ in rows])
     weights = None if bound.weights is None else np.concatenate([weights for _, weights in rows])
@@ -181,7 +221,7 @@ class Poisson(Objective):
 
     name: ClassVar[str] = "poisson"
 
-    def check_labels(self, labels):
+    def check_labels(self, labels: np.ndarray) -> None:
         if labels.min(initial=0.0) < 0:
             raise ValueError(
                 f"y has the label {labels.min():g}, but the poisson objective learns counts: labels >= 0"
@@ -192,11 +232,18 @@ class Poisson(Objective):
                 "log(mean)"
             )
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         kernels = losses.poisson_gradients, losses.poisson_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
-    def _start(self, bound):
+    def _start(self, bound: Bound) -> float:
         mean = bound._weighted_mean(bound.labels)
         if not mean > 0:
             raise ValueError(
@@ -204,7 +251,7 @@ class Poisson(Objective):
             )
         return losses.natural_log(mean)
 
-    def inverse_link(self, scores):
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
         return _elementwise(losses.exponentials, scores)
 
 
@@ -242,11 +289,11 @@ class Logistic(Objective):
 
     name: ClassVar[str] = "logistic"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not isinstance(self.balanced, (bool, np.bool_)):
             raise ValueError(f"balanced must be True or False, got {self.balanced!r}")
 
-    def check_labels(self, labels):
+    def check_labels(self, labels: np.ndarray) -> None:
         low, high = labels.min(initial=0.0), labels.max(initial=0.0)
         if low < 0 or high > 1:
             raise ValueError(
@@ -256,7 +303,14 @@ class Logistic(Objective):
         if self.balanced and not (high > 0 and labels.min(initial=1.0) < 1):
             raise ValueError(f"y is {high:g} throughout: the balanced logistic objective needs both classes")
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         kernels = losses.logistic_gradients, losses.logistic_losses
         bound = _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (1.0, 1.0))
         if self.balanced:
@@ -269,13 +323,13 @@ class Logistic(Objective):
             bound._parameters = 0.5 / positive, 0.5 / negative
         return bound
 
-    def _start(self, bound):
+    def _start(self, bound: Bound) -> float:
         if self.balanced:
             return 0.0
         mean = min(max(bound._weighted_mean(bound.labels), 1e-9), 1.0 - 1e-9)
         return losses.natural_log(mean) - losses.natural_log(1.0 - mean)
 
-    def inverse_link(self, scores):
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
         return _elementwise(losses.sigmoids, scores)
 
 
@@ -327,7 +381,14 @@ class Softmax(Objective):
 
     name: ClassVar[str] = "softmax"
 
-    def bind(self, labels, weights, offsets, n_threads=1, share=ALL):
+    def bind(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> Bound:
         kernels = losses.class_gradients, losses.class_losses
         bound = _Pointwise(
             self, labels, weights, offsets, n_threads, share, kernels, (np.ones(self.n_classes),)
@@ -342,23 +403,23 @@ class Softmax(Objective):
             bound._parameters = (1.0 / (self.n_classes * shares),)
         return bound
 
-    def _shares(self, bound):
+    def _shares(self, bound: Bound) -> np.ndarray:
         labels = bound.labels
         return np.array([bound._weighted_mean(np.equal(labels, k) * 1.0) for k in range(self.n_classes)])
 
-    def _start(self, bound):
+    def _start(self, bound: Bound) -> np.ndarray:
         if self.balanced:
             return np.zeros(self.n_classes)
         return np.array([losses.natural_log(max(share, 1e-9)) for share in self._shares(bound).tolist()])
 
-    def inverse_link(self, scores):
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
         scores = np.ascontiguousarray(scores, dtype=np.float64)
         out = np.empty_like(scores)
         losses.class_probabilities(scores, out)
         return out
 
 
-def _elementwise(kernel, scores):
+def _elementwise(kernel: Callable[..., Any], scores: np.ndarray) -> np.ndarray:
     scores = np.ascontiguousarray(scores, dtype=np.float64)
     out = np.empty_like(scores)
     kernel(scores.reshape(-1), out.reshape(-1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Hashable, Sequence
 from inspect import signature
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import sklearn
@@ -14,6 +14,12 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from ranktrees.rows.frames import missing_mask, warn_of_order
 from ranktrees.rows.labels import column_array
 from ranktrees.rows.values import as_seen, is_missing
+
+# The rows in the order of their queries (None: as they are), and where each query begins.
+Queries: TypeAlias = tuple[np.ndarray | None, np.ndarray]
+
+# The rows in the order of their queries (None: as they are), and where each query begins.
+Queries: TypeAlias = tuple[np.ndarray | None, np.ndarray]
 
 
 def query_offsets(
