@@ -1,5 +1,6 @@
 """What each kernel is compiled from, so that a change compiles what it touches and nothing else."""
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,10 @@ def directly_in(path):
     text = path.read_text()
     names = re.findall(r'^\s*(?:#\s*include|cdef extern from|include) "([\w./]+)"', text, re.MULTILINE)
     modules = re.findall(r"^\s*(?:from|cimport) (ranktrees\._core\.[\w.]+)", text, re.MULTILINE)
-    found = [CORE / name for name in names]
+    found = [folder / name for name in names for folder in (CORE, path.parent)]
     found += [PYX / f"{module.replace('.', '/')}.pxd" for module in modules]
-    return [each for each in [*found, path.with_suffix(".pxd")] if each != path and each.exists()]
+    found = [Path(os.path.normpath(each)) for each in [*found, path.with_suffix(".pxd")]]
+    return [each for each in found if each != path and each.exists()]
 
 
 def used_by(source):

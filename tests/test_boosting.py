@@ -222,7 +222,7 @@ def test_monotone_splits_bound_the_quantiles_below_them(weighted):
             expected[node] = best(node, lower, upper)
             return
         wall = (best(record["left"], lower, upper) + best(record["right"], lower, upper)) / 2
-        sign = signs[record["split"]["feature"]] * record["split"]["order"]
+        sign = signs[record["split"]["feature"]] * record["split"]["direction"]
         n_bounds += sign != 0
         visit(record["left"], wall if sign < 0 else lower, wall if sign > 0 else upper)
         visit(record["right"], wall if sign > 0 else lower, wall if sign < 0 else upper)

@@ -44,7 +44,7 @@ class Case:
         """Leaves of these rows, with a line where a third number says so."""
         self.leaves = np.zeros(len(ranges), LEAF)
         self.leaves["split"]["feature"] = self.leaves["line"] = -1
-        self.leaves["may_split"] = 1
+        self.leaves["splits_below"] = 1
         for leaf, (start, stop, *line) in zip(self.leaves, ranges, strict=True):
             leaf["start"], leaf["stop"] = start, stop
             leaf["line"] = line[0] if line else -1
@@ -206,7 +206,7 @@ def test_who_gets_a_line():
     assert builder.root(100, BITS, False, 1)
     first, then = (ids(0), ids(1, 2)), (ids(1, 2), ids(3, 4, 5, 6))
     assert [some.tolist() for some in builder.take_over(*first, 60, BITS, False, 1, NEVER)] == [[1, 2], []]
-    case.leaves["may_split"][3] = 0
+    case.leaves["splits_below"][3] = 0
     assert [some.tolist() for some in builder.take_over(*then, 0, BITS, False, 1, NEVER)] == [[4], [5, 6]]
     assert (case.leaves["line"] >= 0).tolist() == [False, False, False, True, True, False, False]
     case.check(3)
@@ -225,7 +225,7 @@ def test_children_without_a_line(why):
     case.builder.begin()
     case.builder.root(0, BITS, False, 1)
     if why == "neither may split":
-        case.leaves["may_split"][1:] = 0
+        case.leaves["splits_below"][1:] = 0
     few_rows = 61 if why == "too few rows" else 0
     found = case.builder.take_over(ids(0), ids(1, 2), few_rows, BITS, False, 1, NEVER)
     assert [some.tolist() for some in found] == [[], [1, 2] if why == "too few rows" else []]

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core.growing import partition
+from ranktrees._core.growing import parting
 from ranktrees._core.support.dtypes import LEAF
 from reference import growing as slow
 from reference import scoring as trees
@@ -46,12 +46,12 @@ class Case:
             split["feature"] = rng.integers(0, len(n_bins))
             split["code"] = rng.integers(0, n_bins[split["feature"]])
             split["missing_left"], split["categorical"] = rng.integers(0, 2), categorical
-            split["categories"], split["order"] = rng.integers(0, 2**32, 8), 1
+            split["categories"], split["direction"] = rng.integers(0, 2**32, 8), 1
             split["left"] = (int(rng.integers(-99, 99)), 30, 1)
         self.order = rng.permutation(n_rows).astype(np.uint32)
         self.sums = 3 * self.order.astype(np.int64) - (1 << 60)
         offsets = slow.mapper_of(n_bins).offsets
-        self.parter = partition.Parter(self.codes, offsets, monotone, self.order, self.sums)
+        self.parter = parting.Parter(self.codes, offsets, monotone, self.order, self.sums)
         self.parter.attach(self.leaves)
 
     def split(self, n_threads=1, values_per_thread=1):
@@ -157,7 +157,7 @@ def test_children_and_the_wall_between_them(sign, order):
     assert (root["lower"], root["upper"]) == (-np.inf, np.inf)
     assert root["total"].tolist() == (10, 9, 3)
     assert root["value"] == -(10 * 0.25) / (9 * 0.125 + 0.5)
-    root["split"]["feature"], root["split"]["left"], root["split"]["order"] = 0, (4 * sign, 3, 1), order
+    root["split"]["feature"], root["split"]["left"], root["split"]["direction"] = 0, (4 * sign, 3, 1), order
     root["lower"], root["upper"] = -3.0, 1.25
     case.split()
     left, right = case.leaves[1:]
@@ -184,12 +184,12 @@ def test_children_and_the_wall_between_them(sign, order):
 def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, max_depth, expected):
     codes = slow.readable(np.array([[0], [1], [1]], np.uint8))
     order, sums, leaves = np.arange(3, dtype=np.uint32), np.zeros(3, np.int64), np.zeros(3, LEAF)
-    parter = partition.Parter(codes, np.array([0, 3]), None, order, sums, min_samples_leaf, max_depth)
+    parter = parting.Parter(codes, np.array([0, 3]), None, order, sums, min_samples_leaf, max_depth)
     parter.attach(leaves)
     parter.begin(3, 3, 0, 3, 3, *UNITS)
     leaves["split"]["feature"] = 0
     parter.split(np.zeros(1, np.int32), 1, 1)
-    assert leaves["may_split"].tolist() == expected
+    assert leaves["splits_below"].tolist() == expected
 
 
 @pytest.mark.parametrize("missing", ["learned", "left", "right"])
@@ -215,7 +215,7 @@ def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_t
         for leaf, own in zip(case.leaves, rows, strict=False)
     ]
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
-    parter = partition.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
+    parter = parting.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
     parter.attach(np.empty(1, LEAF))
     parter.begin(0, 0, 0, 0, 0, *UNITS, counts_later=True)
     parter.attach(leaves)
@@ -260,7 +260,7 @@ def followed(tree, codes, n_bins, rows, n_threads):
     """The scores after rows went down a tree whose leaves add their numbers and a half."""
     scores = np.full(len(codes), 0.25)
     values, offsets = np.arange(len(tree)) + 0.5, slow.mapper_of(n_bins).offsets
-    partition.follow(tree, values, codes, offsets, rows, scores, n_threads)
+    parting.follow(tree, values, codes, offsets, rows, scores, n_threads)
     return scores
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ranktrees._core.growing.finding import Finder
 from ranktrees._core.growing.histogram import Builder
-from ranktrees._core.growing.partition import Parter
-from ranktrees._core.growing.splitting import Finder
+from ranktrees._core.growing.parting import Parter
 from ranktrees._core.support.dtypes import BIN, LEAF
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from reference import growing as slow
@@ -28,7 +28,7 @@ class Case:
         self.leaves = np.zeros(1, LEAF)
         leaf = self.leaves[0]
         leaf["stop"], leaf["total"], leaf["value"] = len(self.order), total, value
-        leaf["lower"], leaf["upper"], leaf["only"], leaf["may_split"] = lower, upper, -1, 2
+        leaf["lower"], leaf["upper"], leaf["forced_feature"], leaf["splits_below"] = lower, upper, -1, 2
         self.node = slow.Leaf(np.sort(self.order), total, value, lower, upper)
         self.features = np.arange(codes.shape[1], dtype=np.int32)
         coarse = not mapper.is_categorical.any() and mapper.n_bins.max() <= 255

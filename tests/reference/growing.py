@@ -183,7 +183,7 @@ class Rules:
 class Split:
     """The codes of those rows of the leaf that go left, and where rows without a value go.
 
-    ``then`` is the gain of the split that goes with it, and ``order`` says whether left is below right.
+    ``second_gain`` is that of the split that goes with it; ``direction`` says whether left is below right.
     """
 
     gain: float
@@ -191,8 +191,8 @@ class Split:
     left_codes: frozenset
     missing_left: bool
     left: tuple
-    then: float = 0.0
-    order: int = 1
+    second_gain: float = 0.0
+    direction: int = 1
 
 
 @dataclass
@@ -209,12 +209,12 @@ class Leaf:
     shortlist: tuple = ()
     children: tuple = ()
     used: list = field(default_factory=list)
-    only: int = -1
+    forced_feature: int = -1
 
     @property
     def promise(self):
         """The gain by which the queue is ordered."""
-        return math.inf if self.only >= 0 else self.split.gain + self.split.then
+        return math.inf if self.forced_feature >= 0 else self.split.gain + self.split.second_gain
 
 
 def minus(whole, part):
@@ -322,10 +322,10 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
                     n_bins not in here
                     and side_of_none(left, leaf, "learned" if categorical else rules.missing)
                 )
-                found = Split(math.nan, feature, left_codes - {n_bins}, missing_left, left, order=order)
+                found = Split(math.nan, feature, left_codes - {n_bins}, missing_left, left, direction=order)
         if most > least and most - prices[feature] > best_gain:
             best_gain, best = most - prices[feature], found
-            best.gain = best_gain - own - best.then
+            best.gain = best_gain - own - best.second_gain
     return best
 
 
@@ -435,7 +435,7 @@ def divide(codes, leaf, mapper, rules):
         Leaf(rows, part, rules.value(part, leaf.lower, leaf.upper), leaf.lower, leaf.upper, leaf.depth + 1)
         for rows, part in ((leaf.rows[goes_left], left), (leaf.rows[~goes_left], right))
     ]
-    sign = 0 if rules.monotone is None else rules.monotone[split.feature] * split.order
+    sign = 0 if rules.monotone is None else rules.monotone[split.feature] * split.direction
     wall = 0.5 * (children[0].value + children[1].value)
     if sign > 0:
         children[0].upper = children[1].lower = wall
@@ -443,8 +443,8 @@ def divide(codes, leaf, mapper, rules):
         children[0].lower = children[1].upper = wall
     for child in children:
         child.used = [*leaf.used, split.feature]
-    if split.then:
-        children[0].only = split.feature
+    if split.second_gain:
+        children[0].forced_feature = split.feature
     return children
 
 
@@ -535,8 +535,8 @@ def grow(
         leaf.split = None
         if leaf.depth >= max_depth or is_pure(leaf, rounded):
             return
-        own = allowed(leaf, features, interactions) if leaf.only < 0 else [leaf.only]
-        for some in [own] if draws is None or leaf.only >= 0 else draws(i):
+        own = allowed(leaf, features, interactions) if leaf.forced_feature < 0 else [leaf.forced_feature]
+        for some in [own] if draws is None or leaf.forced_feature >= 0 else draws(i):
             if coarse:
                 promise = shortlist(leaf, scores_by_cells(codes, bins, leaf, some, cells, rules, same), rules)
                 if promise:
@@ -632,7 +632,11 @@ def agrees(grown, nodes, codes, mapper):
         assert (leaf["left"], leaf["right"]) == node.children
         assert sorted(inside.tolist()) == node.rows.tolist()
         split, ours = leaf["split"], node.split
-        assert (split["feature"], split["gain"], split["then"]) == (ours.feature, ours.gain, ours.then)
+        assert (split["feature"], split["gain"], split["second_gain"]) == (
+            ours.feature,
+            ours.gain,
+            ours.second_gain,
+        )
         assert bool(split["missing_left"]) == ours.missing_left
         assert tuple(split["left"].tolist()) == ours.left
         here = set(codes[node.rows, ours.feature].tolist()) - {int(mapper.n_bins[ours.feature])}

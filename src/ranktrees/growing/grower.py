@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 
-from ranktrees._core.growing import partition
+from ranktrees._core.growing import parting
 from ranktrees._core.growing.queues import BestLeaves, WholeLayers, most_together
 from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.grown import Grown
@@ -92,7 +92,7 @@ class TreeGrower:
         max_depth = min(self.n_leaves_allowed - 1, max_depth or self.n_leaves_allowed)
         buffers = self.rows.order, self.rows.sums
         alone = self.communicator.alone
-        make_parter = partition.Parter if alone else partial(ParterOverRanks, self.communicator)
+        make_parter = parting.Parter if alone else partial(ParterOverRanks, self.communicator)
         self.parter = make_parter(
             codes,
             mapper.offsets,
@@ -130,7 +130,7 @@ class TreeGrower:
         )
 
     def _attach(self, leaves):
-        self.leaves, self.may_split = leaves, leaves["may_split"]
+        self.leaves, self.splits_below = leaves, leaves["splits_below"]
         self.queue.attach(leaves["promise"])
         self.parter.attach(leaves)
         self.search.attach(leaves)
@@ -197,7 +197,7 @@ class TreeGrower:
         queue.begin(self._one_by_one)
         n_nodes, n_leaves = 1, 1
         root = np.zeros(1, np.int32)
-        if n_leaves < self.n_leaves_allowed and self.may_split[0]:
+        if n_leaves < self.n_leaves_allowed and self.splits_below[0]:
             search.root(root)
             queue.push(root)
         while len(parents := queue.pop(self.n_leaves_allowed - n_leaves)):
@@ -219,7 +219,7 @@ class TreeGrower:
             if n_leaves < self.n_leaves_allowed:
                 search.children(parents, children)
                 if cheaper:
-                    others = self._may_split(n_nodes - len(children))
+                    others = self._open_leaves(n_nodes - len(children))
                     search.again(others)
                     queue.renew(np.concatenate([others, children]))
                 else:
@@ -232,10 +232,10 @@ class TreeGrower:
         if n_nodes > len(self.leaves):
             self._attach(np.concatenate([self.leaves, np.empty(n_nodes, LEAF)]))
 
-    def _may_split(self, n_nodes):
+    def _open_leaves(self, n_nodes):
         """Among the first ``n_nodes`` nodes, find the leaves that are large enough to be split."""
         is_leaf = self.leaves["left"][:n_nodes] < 0
-        return np.flatnonzero(is_leaf & (self.may_split[:n_nodes] > 0)).astype(np.int32)
+        return np.flatnonzero(is_leaf & (self.splits_below[:n_nodes] > 0)).astype(np.int32)
 
     def _split(self, parents, n_nodes):
         """Split leaves. Their children become the next nodes.

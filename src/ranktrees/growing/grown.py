@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ranktrees._core.growing import leaf_rows, partition
+from ranktrees._core.growing import leaf_rows, parting
 from ranktrees._core.support.dtypes import NODE
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.parallel import threads_for
@@ -106,7 +106,7 @@ class Grown:
         """
         if len(rows):
             n_threads = threads_for(self.n_threads, 32 * len(rows))
-            partition.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
+            parting.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
 
     def tree(self, values, mapper, nodes=None):
         """Return the finished tree: (NODE records, uint32 bit sets of its categorical splits).
@@ -115,7 +115,7 @@ class Grown:
         """
         nodes = np.empty(len(self.leaves), NODE) if nodes is None else nodes
         codes = np.empty(len(self.leaves), np.int64)
-        n_categorical = partition.finish_nodes(self.leaves, values, nodes, codes)
+        n_categorical = parting.finish_nodes(self.leaves, values, nodes, codes)
         mapper.set_cuts(nodes, codes)
         if not n_categorical:
             return nodes, NO_BIT_SETS

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from ranktrees._core.growing import partition
+from ranktrees._core.growing import parting
 from ranktrees._core.growing.growth_over_ranks import GrowthOverRanks, refine
 from ranktrees._core.growing.words import Words, bins_in_use
 from ranktrees._core.support.dtypes import BIN, OFFER
@@ -275,7 +275,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def candidates(self, ids):
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            only = self.leaves["only"][some]
+            only = self.leaves["forced_feature"][some]
             if (only >= 0).any():
                 features = np.broadcast_to(features, (len(some), features.shape[1])).copy()
                 features[only >= 0] = -1
@@ -288,7 +288,7 @@ def numbered(ids):
     return np.arange(len(ids), dtype=np.int32)
 
 
-class ParterOverRanks(partition.Parter):
+class ParterOverRanks(parting.Parter):
     """Splits leaves: each rank parts its own rows, and all ranks learn how many there are on each side."""
 
     def __init__(self, communicator, *args):

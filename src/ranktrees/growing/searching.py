@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktrees._core.growing import growth, histogram, splitting, streaming
+from ranktrees._core.growing import finding, growth, histogram, streaming
 from ranktrees.support import parallel
 from ranktrees.support.parallel import threads_for
 
@@ -91,7 +91,7 @@ class Search:
 
     def make_finder(self, mapper, packing, prices, order, sums):
         """Make the finder of splits."""
-        return splitting.Finder(
+        return finding.Finder(
             self.codes,
             order,
             sums,
@@ -112,7 +112,7 @@ class Search:
 
     def attach(self, leaves):
         """Use these leaves from now on: they have moved in memory."""
-        self.leaves, self.may_split = leaves, leaves["may_split"]
+        self.leaves, self.splits_below = leaves, leaves["splits_below"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
         self.split_features = leaves["split"]["feature"]
         self.finder.attach(leaves, self.lines, self.lanes)
@@ -157,7 +157,7 @@ class Search:
 
     def children(self, parents, children):
         """Search those children of leaves that were split which may be split themselves."""
-        self.find_directly(children[self.may_split[children] > 0])
+        self.find_directly(children[self.splits_below[children] > 0])
 
     def again(self, ids):
         """Search waiting leaves again, because features have become cheaper."""

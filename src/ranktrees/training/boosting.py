@@ -226,7 +226,7 @@ def _bounded_quantiles(grown, monotone, residuals, weights, order, starts, stops
     values, leaves, is_leaf = grown.values, grown.leaves, grown.is_leaf
     inner = np.flatnonzero(~is_leaf)
     children = list(zip(inner, leaves["left"][inner], leaves["right"][inner], strict=True))
-    signs = np.where(is_leaf, 0, monotone[leaves["split"]["feature"]] * leaves["split"]["order"])
+    signs = np.where(is_leaf, 0, monotone[leaves["split"]["feature"]] * leaves["split"]["direction"])
     # Deal the rows so that each node has a single stretch of them.
     sizes, begins = np.zeros((2, len(leaves)), np.int64)
     sizes[is_leaf] = stops - starts

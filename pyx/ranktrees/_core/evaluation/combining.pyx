@@ -22,7 +22,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-include "measures/formulas.pxi"
+include "../measures/formulas.pxi"
 
 cdef extern from "evaluation/crossings.h" nogil:
     ctypedef struct Gap:

@@ -2,9 +2,9 @@
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
 from ranktrees._core.growing.histogram cimport Builder
-from ranktrees._core.growing.partition cimport Parter
+from ranktrees._core.growing.parting cimport Parter
 from ranktrees._core.growing.queues cimport Queue
-from ranktrees._core.growing.splitting cimport Finder
+from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.support.records cimport Leaf
 
 

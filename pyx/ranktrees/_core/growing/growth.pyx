@@ -17,9 +17,9 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from ranktrees._core.growing.histogram cimport Builder
-from ranktrees._core.growing.partition cimport ROW_PARTED, Parter
+from ranktrees._core.growing.parting cimport ROW_PARTED, Parter
 from ranktrees._core.growing.queues cimport Queue
-from ranktrees._core.growing.splitting cimport ROW_REFINED, Finder
+from ranktrees._core.growing.finding cimport ROW_REFINED, Finder
 from ranktrees._core.support.records cimport Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
@@ -104,7 +104,7 @@ cdef class Growth:
         self.key = portable_key(seed, stream)
         self.leaves = &self.parter.leaves[0]
         self.queue.begin(one_by_one)
-        if n_left and self.leaves[0].may_split:
+        if n_left and self.leaves[0].splits_below:
             self.search_root()
         while self.next_parents(n_left):
             if n_nodes + 2 * self.n_parents > self.parter.leaves.shape[0]:
@@ -453,7 +453,7 @@ cdef class Growth:
         cdef const Leaf* leaf
         for k in range(children.shape[0]):
             leaf = &self.leaves[children[k]]
-            if leaf.may_split and (leaf.line >= 0) == with_line:
+            if leaf.splits_below and (leaf.line >= 0) == with_line:
                 self.picked[n] = children[k]
                 n += 1
         return n
@@ -493,7 +493,7 @@ cdef class Growth:
             )
 
     cdef void search_line(self, int32_t k, int thread) noexcept nogil:
-        if not self.leaves[k].may_split:
+        if not self.leaves[k].splits_below:
             return
         if self.is_coarse:
             self.finder.draw_and_shortlist(

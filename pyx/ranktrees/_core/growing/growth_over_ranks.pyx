@@ -14,7 +14,7 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 
 from ranktrees._core.growing.growth cimport Growth
-from ranktrees._core.growing.splitting cimport Finder
+from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.growing.words cimport Words, bins_in_use
 from ranktrees._core.support.records cimport Leaf, chunk_of
 

@@ -206,7 +206,7 @@ cdef class Builder:
             else left.total.hessian > right.total.hessian
         ):
             smaller, larger = right, left
-        if not (left.may_split or right.may_split) or larger.stop - larger.start < few_rows:
+        if not (left.splits_below or right.splits_below) or larger.stop - larger.start < few_rows:
             return False
         larger.line = parent.line
         parent.line = -1
@@ -265,10 +265,10 @@ cdef class Builder:
         cdef int32_t[::1] with_line = np.empty(n, np.int32)
         cdef int32_t[::1] without = np.empty(n, np.int32)
         for i in range(n):
-            if self.leaves[children[i]].may_split and self.leaves[children[i]].line >= 0:
+            if self.leaves[children[i]].splits_below and self.leaves[children[i]].line >= 0:
                 with_line[n_with] = children[i]
                 n_with += 1
-            elif self.leaves[children[i]].may_split:
+            elif self.leaves[children[i]].splits_below:
                 without[n_without] = children[i]
                 n_without += 1
         return with_line.base[:n_with], without.base[:n_without]

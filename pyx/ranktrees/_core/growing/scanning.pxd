@@ -203,8 +203,8 @@ cdef inline void scan_side(
     best.categorical = 0
     memset(best.categories, 0, sizeof(best.categories))
     best.left = left
-    best.then = 0.0
-    best.order = order
+    best.second_gain = 0.0
+    best.direction = order
     best.missing_left = side if missing.count else side_of_none(left.count, case)
 
 
@@ -296,8 +296,8 @@ cdef inline void scan_categories(
     best.feature = case.feature
     best.code = k
     best.categorical = 1
-    best.then = 0.0
-    best.order = 0
+    best.second_gain = 0.0
+    best.direction = 0
     best.left = up_to(&prefix, k)
     best.missing_left = 2 * <int64_t>best.left.count > total.count and not missing_here
     memset(best.categories, 0, sizeof(best.categories))

@@ -18,7 +18,9 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
-from ranktrees._core.growing.gains cimport Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of
+from ranktrees._core.growing.gains cimport (
+    Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of,
+)
 from ranktrees._core.support.records cimport Centroid, Leaf, Offer, Split, bytes_of, first_from
 
 cdef extern from "growing/streaming.h" nogil:
@@ -109,7 +111,7 @@ cdef class StreamingFinder:
         Where the rows of each shard begin, and at the end the number of rows. Each shard has a histogram of
         its own.
     order, sums, offsets, missing, prices
-        As for `ranktrees._core.growing.splitting.Finder`.
+        As for `ranktrees._core.growing.finding.Finder`.
     by_estimates : bool
         Whether the best offer is the split, as in pGBRT: histograms are merged one by one, cuts are uniform
         even if all values are known, and rows are only asked whether both children have enough of them.
@@ -416,7 +418,7 @@ cdef class StreamingFinder:
         split.feature = offer.feature
         split.code = self.code_of(offer.feature, offer.cut)
         split.missing_left = offer.missing_left
-        split.order = 1
+        split.direction = 1
         if found.n_missing == 0 and rules.first_side != rules.last_side:
             split.missing_left = 2 * n > leaf.total.count
         elif split.missing_left:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ranktrees._core.support.records cimport LN_2, portable_exp, portable_log2
 
-include "measures/formulas.pxi"
+include "formulas.pxi"
 
 
 # ---- gains and discounts -----------------------------------------------------------------------------------

@@ -122,7 +122,7 @@ def find_fault(
     return None
 
 
-# ---- from rows of values, dense or sparse, to leaves ----------------------------------------------------------
+# ---- from rows of values, dense or sparse, to leaves -------------------------------------------------------
 
 ctypedef fused integer:
     int32_t

@@ -590,15 +590,15 @@ cdef class PairKernel:
         What weighs a pair: ``kind``, one of `Pairs`. ``grades`` >= 0 of the rows, over the measure's divisor,
         or None and a ``table`` of the grade of each label in each query; pairs of equal grades do not count.
         ``worth``, one per rank, in whole_chunks, or None, if every pair has weight 1. ``apart``, for
-        SWAPS_AND_GAPS, by distance, from -2 LANES on. ``unit``, a factor of all weights. ``limits``, for PAUC:
-        the number of irrelevant rows to pass over, and the number at which the area ends, 0 for all.
+        SWAPS_AND_GAPS, by distance, from -2 LANES on. ``unit``, a factor of all weights. ``limits``, for
+        PAUC: the number of irrelevant rows to pass over, and the number at which the area ends, 0 for all.
     of : OfPairs
-        ``steepness``, which for SQUARED_HINGE is the margin. ``score_gap_norm``: the weight of a pair is divided
-        by this plus its difference of scores. ``query_norm``, one of `Norm`. ``n_orders`` by noisy scores are
-        averaged over if there is ``noise``.
+        ``steepness``, which for SQUARED_HINGE is the margin. ``score_gap_norm``: the weight of a pair is
+        divided by this plus its difference of scores. ``query_norm``, one of `Norm`. ``n_orders`` by noisy
+        scores are averaged over if there is ``noise``.
     rows : bound objective
-        ``narrow_labels``, ``weights`` or None, ``offsets`` (query q is the rows offsets[q]:offsets[q + 1]), the
-        ``deal`` of the queries, and the ``share`` with the number of each query's first row among all.
+        ``narrow_labels``, ``weights`` or None, ``offsets`` (query q is the rows offsets[q]:offsets[q + 1]),
+        the ``deal`` of the queries, and the ``share`` with the number of each query's first row among all.
     truncation : int
         Pairs count if one of their rows has one of so many ranks.
     scratch : Scratch
@@ -644,7 +644,7 @@ cdef class PairKernel:
         const double[::1] unclicked=None,  # IN   another, by its worse row
         double[:, ::1] out_costs=None,     # OUT  if clicked is given: clicked, unclicked costs of each row
     ):
-        """Each row's gradient and hessian: sums of lambda and of sigma^2 weight rho (1 - rho) over its pairs."""
+        """Each row's gradient and hessian: sums of lambda, sigma^2 weight rho (1 - rho) over its pairs."""
         cdef int64_t q, start, n
         cdef const float* worths = &self.worth[0] if self.worth is not None else NULL
         cdef const float* gaps = &self.apart[2 * LANES] if self.apart is not None else NULL
@@ -704,7 +704,7 @@ cdef class PairKernel:
     def losses(
         self,
         const double[::1] scores,      # IN
-        double[::1] costs,             # OUT  one per query: the weighted sum of its pairs' costs (see pairs.h)
+        double[::1] costs,             # OUT  one per query: the weighted sum of its pairs' costs (pairs.h)
         double[::1] counts,            # OUT  one per query: the sum of the weights of its pairs
     ):
         """Sum the costs of pairs of given grades. A pair has the mean of the weights of its two rows."""

@@ -120,7 +120,7 @@ def features_of_leaves(
             portable_shuffle(&features[i, 0], 0, n, n, key, <uint64_t>ids[i] * width)
 
 
-# ---- sums of values that are resampled many times: of integers, so that every sum is exact --------------------
+# ---- sums of values that are resampled many times: of integers, so that every sum is exact -----------------
 
 
 def drawn_sums(

@@ -1,7 +1,9 @@
 """The records' NumPy dtypes, taken from the C structs."""
 import numpy as np
 
-from ranktrees._core.support.records cimport Bin, Centroid, Column, Digit, Group, Leaf, Node, Offer, Plan, Plane, Split
+from ranktrees._core.support.records cimport (
+    Bin, Centroid, Column, Digit, Group, Leaf, Node, Offer, Plan, Plane, Split,
+)
 
 cdef Bin one_bin
 cdef Digit one_digit

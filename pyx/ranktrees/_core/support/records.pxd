@@ -64,14 +64,14 @@ cdef struct Offer:
 # bit is set go left. Rows without a value go left if missing_left is 1.
 cdef struct Split:
     double gain
-    double then            # the gain of a second split judged with it, that of the left child by this feature
+    double second_gain     # the gain of a second split judged with it, that of the left child by this feature
     int32_t feature
     uint32_t code
     Bin left
     uint32_t categories[8]
     uint8_t missing_left
     uint8_t categorical
-    int8_t order           # 1: rows on the left are below those on the right; -1: above; 0: neither
+    int8_t direction       # 1: rows on the left are below those on the right; -1: above; 0: neither
     uint8_t unused[5]
 
 
@@ -94,9 +94,9 @@ cdef struct Leaf:
     int32_t right
     int32_t depth
     int32_t line           # the number of its line, or -1
-    int32_t may_split      # the most splits one below the other; 0 if too small, too deep, or all rows agree
+    int32_t splits_below   # the most splits one below the other; 0 if too small, too deep, or all rows agree
     int32_t[4] shortlist   # the features that seem best in a coarse search, ascending, padded with -1
-    int32_t only           # the feature that it must be split by, or -1
+    int32_t forced_feature  # the feature that it must be split by, or -1
 
 
 # A node of a finished tree. feature is -1 in a leaf. Children come after their parent. A row goes left if
@@ -210,7 +210,7 @@ cdef inline bytes_of(codes):
 
 
 cdef inline int worth_threads(int n_threads, int64_t n_values, int64_t values_per_thread) noexcept nogil:
-    """As many threads as there is work for, by the rule of ranktrees.parallel.threads_for."""
+    """As many threads as there is work for, by the rule of ranktrees.support.parallel.threads_for."""
     return <int>min(<int64_t>n_threads, 1 + n_values // values_per_thread)
 
 

@@ -1,4 +1,4 @@
-"""Split a leaf into two: its rows are reordered in place, and each side keeps its order.
+"""Split a leaf into two, and say whether each side may be split: rows are reordered in place, stably.
 
     order  [ ... | a b c d e f g h | ... ]      the rows of the leaf
     order  [ ... | a c d g | b e f h | ... ]    left child, right child
@@ -98,8 +98,8 @@ cdef void make_children(
     left.left = left.right = right.left = right.right = -1
     left.line = right.line = -1
     left.depth = right.depth = leaf.depth + 1
-    left.split.feature = right.split.feature = right.only = -1
-    left.only = leaf.split.feature if leaf.split.then != 0 else -1
+    left.split.feature = right.split.feature = right.forced_feature = -1
+    left.forced_feature = leaf.split.feature if leaf.split.second_gain != 0 else -1
     left.value = best_value(left.total, leaf.lower, leaf.upper, l2, gradient_unit, hessian_unit)
     right.value = best_value(right.total, leaf.lower, leaf.upper, l2, gradient_unit, hessian_unit)
     if monotone != 0:
@@ -185,19 +185,19 @@ cdef class Parter:
         root.total.count = <uint32_t>count
         root.lower = -INFINITY
         root.upper = INFINITY
-        root.left = root.right = root.line = root.split.feature = root.only = -1
+        root.left = root.right = root.line = root.split.feature = root.forced_feature = -1
         root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
-        root.may_split = self.may_split(&root)
+        root.splits_below = self.splits_below(&root)
         self.leaves[0] = root
 
-    cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil:
-        cdef int32_t most = self.may_split_by_size(leaf, n_rows_of(leaf))
+    cdef int32_t splits_below(self, const Leaf* leaf) noexcept nogil:
+        cdef int32_t most = self.splits_below_by_size(leaf, n_rows_of(leaf))
         cdef double[2] ends
         if most:
             self.find_ends(leaf, ends)
         return most if most and not agree(ends[0], ends[1]) else 0
 
-    cdef int32_t may_split_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil:
+    cdef int32_t splits_below_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
@@ -245,7 +245,9 @@ cdef class Parter:
             self.judge_leaf(&self.leaves[ids[i]], &ends[i, 0])
 
     cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil:
-        leaf.may_split = 0 if agree(ends[0], ends[1]) else self.may_split_by_size(leaf, leaf.total.count)
+        leaf.splits_below = self.splits_below_by_size(leaf, leaf.total.count)
+        if agree(ends[0], ends[1]):
+            leaf.splits_below = 0
 
     cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """The first step of `split` over ranks: each parts its rows as if both children had enough rows.
@@ -481,11 +483,11 @@ cdef class Parter:
         leaf.right = first_child + 1
         make_children(
             leaf, &self.leaves[first_child], &self.leaves[first_child + 1],
-            self.monotone[leaf.split.feature] * leaf.split.order if self.monotone is not None else 0, self.l2,
-            self.gradient_unit, self.hessian_unit,
+            self.monotone[leaf.split.feature] * leaf.split.direction if self.monotone is not None else 0,
+            self.l2, self.gradient_unit, self.hessian_unit,
         )
         for k in range(first_child, first_child + 2):
-            self.leaves[k].may_split = self.may_split(&self.leaves[k])
+            self.leaves[k].splits_below = self.splits_below(&self.leaves[k])
 
     cdef int32_t[::1] not_split(self, const int32_t[::1] ids):
         cdef int64_t n = 0, i

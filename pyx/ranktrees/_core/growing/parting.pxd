@@ -46,8 +46,8 @@ cdef class Parter:
     cdef bint counts_later
 
     cdef void make_scratch(self, int64_t n_rows)
-    cdef int32_t may_split(self, const Leaf* leaf) noexcept nogil
-    cdef int32_t may_split_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil
+    cdef int32_t splits_below(self, const Leaf* leaf) noexcept nogil
+    cdef int32_t splits_below_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil
     cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil
     cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil
     cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil

@@ -22,7 +22,9 @@ from libc.math cimport INFINITY, fabs, fmax, nextafter
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from ranktrees._core.growing.gains cimport Rules, Sums, hessian_of_rows, least_score, own_score_of, rules_within, sums_of
+from ranktrees._core.growing.gains cimport (
+    Rules, Sums, hessian_of_rows, least_score, own_score_of, rules_within, sums_of,
+)
 from ranktrees._core.support.records cimport (
     Bin, Leaf, Split, best_value, bytes_of, has_turn, shares_of_each, worth_threads,
 )
@@ -327,8 +329,8 @@ cdef class Finder:
             leaf.split.gain = 0.0
         else:
             leaf.split.gain -= self.own_score(leaf)
-            promise = leaf.split.gain if leaf.only < 0 else INFINITY
-            leaf.split.gain -= leaf.split.then
+            promise = leaf.split.gain if leaf.forced_feature < 0 else INFINITY
+            leaf.split.gain -= leaf.split.second_gain
         if self.places is None:
             leaf.promise = promise
 
@@ -390,7 +392,7 @@ cdef class Finder:
         cdef Split best = self.undivided(leaf)
         for k in range(width):
             f = features[k]
-            if f < 0 or 0 <= leaf.only != f:
+            if f < 0 or 0 <= leaf.forced_feature != f:
                 continue
             if self.lanes == 2:
                 self.scan(<const Bin*>(line + 2 * self.offsets[f]), f, leaf, NULL, not self.apart, &best)
@@ -744,10 +746,10 @@ cdef class Finder:
     ) noexcept nogil:
         """The best split by a share of the features. If only one is allowed, the first share searches it."""
         cdef Split best = self.undivided(leaf)
-        if leaf.only < 0:
+        if leaf.forced_feature < 0:
             self.scan_rows(leaf, features, width, exact, thread, &best)
         elif is_first:
-            self.scan_rows(leaf, &leaf.only, 1, exact, thread, &best)
+            self.scan_rows(leaf, &leaf.forced_feature, 1, exact, thread, &best)
         return best
 
     cdef void draw_and_find(
@@ -845,7 +847,7 @@ cdef class Finder:
             return
         memset(best, 0, sizeof(Split))
         best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
-        best.missing_left, best.order = cut.missing_left, 1
+        best.missing_left, best.direction = cut.missing_left, 1
         best.left.gradient = cut.left >> self.bits
         best.left.hessian = <uint32_t>(cut.left & ((<int64_t>1 << self.bits) - 1))
         best.left.count = cut.n_left
@@ -1196,7 +1198,7 @@ cdef class Finder:
             own = features_of(features, i)
             best = self.undivided(leaf)
             for j in range(features.shape[1]):
-                if own[j] >= 0 and (leaf.only < 0 or leaf.only == own[j]):
+                if own[j] >= 0 and (leaf.forced_feature < 0 or leaf.forced_feature == own[j]):
                     self.scan(&cells[i, j, 0], own[j], leaf, NULL, True, &best)
             self.conclude(leaf, &best, 1)
 
@@ -1277,8 +1279,8 @@ cdef class Finder:
         scan_whether(prefix, minus(case.leaf.total, valued.total), 0, case, &whether)
         if whether.feature < 0:
             return
-        if cut.feature >= 0 and case.leaf.may_split > 1:
-            whether.then = cut.gain - self.own_score(valued)
-            whether.gain += whether.then
+        if cut.feature >= 0 and case.leaf.splits_below > 1:
+            whether.second_gain = cut.gain - self.own_score(valued)
+            whether.gain += whether.second_gain
         if whether.gain > best.gain:
             best[0] = whether
