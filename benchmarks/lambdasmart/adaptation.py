@@ -21,7 +21,6 @@ BOOSTED = TREES | {
     "exact_subsample": True,
     "n_iter_no_change": 500,  # of all 500 trees, those up to the best NDCG@10 of validation queries stay
 }
-DRAWS = 3  # of each pair that is made
 BACKGROUND, IN_DOMAIN, INTERPOLATION = "Back.", "In-dom.", "Interp."
 MART, SMART = "λ-MART, in-dom.", "λ-SMART"
 
@@ -82,38 +81,30 @@ def _table(lab, title, pairs):
 
 def table_2(lab):
     """Long queries: a part of the queries that the background is made from."""
-    return _table(lab, "long", [((sets.web_2, draw), (sets.long_queries, draw)) for draw in range(DRAWS)])
+    return _table(lab, "long", [((sets.web_2,), (sets.long_queries,))])
 
 
 def table_3(lab):
     """Names: queries for which other features count."""
-    return _table(lab, "names", [((sets.web_2, draw), (sets.names, draw)) for draw in range(DRAWS)])
-
-
-def _korean(lab, draw):
-    """By contender: scores of the test rows of Korean."""
-    target = sets.language("Korean", draw)
-    ours, *others = sets.LANGUAGES
-
-    def make():
-        nets = {name: baseline("nets", sets.language, name, draw) for name in sets.LANGUAGES}
-        blend = BlendRanker(list(nets.items()), cv="prefit", n_jobs=1)
-        blend.fit(target.validation.X, target.validation.labels)
-        smart = [boosted(target, nets[name]) for name in others]
-        return np.array(
-            [one.predict(target.test.X) for one in (*nets.values(), *smart, blend, boosted(target))]
-        )
-
-    names = [ours, *others, *(f"{SMART}, {name}" for name in others), INTERPOLATION, MART]
-    return dict(zip(names, kept(lab.folder, ("adapted", "languages", draw), make), strict=True))
+    return _table(lab, "names", [((sets.web_2,), (sets.names,))])
 
 
 def table_4(lab):
     """Three languages to a fourth: other sizes of features, and other features that count."""
     ours, *others = sets.LANGUAGES
-    found = [_korean(lab, draw) for draw in range(DRAWS)]
-    tests = [sets.language(ours, draw).test for draw in range(DRAWS)]
-    values = {of: values_of(tests, [one[of] for one in found]) for of in found[0]}
+    target = sets.language(ours)
+
+    def make():
+        nets = {name: baseline("nets", sets.language, name) for name in sets.LANGUAGES}
+        blend = BlendRanker(list(nets.items()), cv="prefit", n_jobs=1)
+        blend.fit(target.validation.X, target.validation.labels)
+        smart = [boosted(target, nets[name]) for name in others]
+        models = *nets.values(), *smart, blend, boosted(target)
+        return np.array([one.predict(target.test.X) for one in models])
+
+    names = [ours, *others, *(f"{SMART}, {name}" for name in others), INTERPOLATION, MART]
+    scores = kept(lab.folder, ("adapted", "languages"), make)
+    values = {of: values_of([target.test], [one]) for of, one in zip(names, scores, strict=True)}
 
     def over(better, worse):
         return gain(values[better], values[worse], "NDCG@10")

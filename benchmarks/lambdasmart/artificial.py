@@ -22,7 +22,8 @@ LEAVES, RATES = (10, 15, 20), (0.05, 0.1, 0.15)  # the ranges of figure 2
 MART, MCRANK, ORDINAL, NET = "λ-MART", "McRank", "ordinal", "λ-Rank"
 REGRESSION, SECOND_ORDER = "regression", "λ-MART, second order"
 TREES_A_ROUND = {MCRANK: 5, ORDINAL: 4}
-EQUAL_TREES = (100, 200, 500, 1000)
+EQUAL_TREES = (200, 1000)
+GOALS = (200, 500, 1000, 2500, 5000)
 
 
 def ranker(name, leaves, rate):
@@ -111,14 +112,14 @@ def chosen(lab, title, of):
 
 def figure_2(lab):
     """NDCG@10 of the test queries over the number of trees, and paired tests of as many trees."""
-    panels, rows, needed, settings = {}, [], [], []
+    panels, settings, rows, needed = {}, [], [], []
     for title in PANELS:
         name, parts = _rows(lab, title)
         found = {of: chosen(lab, title, of) for of in (MART, MCRANK)}
-        settings += [[title, of, f"{leaves}", number(rate, 2)] for of, (leaves, rate) in found.items()]
+        settings += [[title, of, str(leaves), number(rate, 2)] for of, (leaves, rate) in found.items()]
         values = {}
         for of in (MART, MCRANK, ORDINAL, REGRESSION, SECOND_ORDER):
-            model = ranker(of, *found[MCRANK if of == ORDINAL else of if of in found else MART])
+            model = ranker(of, *found[MCRANK if of in TREES_A_ROUND else MART])
             _, scores, _ = lab.curves(name, model, ROUNDS, parts)
             values[of] = {
                 rounds * TREES_A_ROUND.get(of, 1): quality(parts.test, of_stage, MEASURES["NDCG@10"])
@@ -128,19 +129,19 @@ def figure_2(lab):
             of: (list(curve), [np.nanmean(value) for value in curve.values()]) for of, curve in values.items()
         }
         for trees in EQUAL_TREES:
-            at = {of: curve[trees] for of, curve in values.items() if trees in curve}
-            cells = [number(np.nanmean(at[of])) if of in at else "" for of in values]
-            tests = [difference(paired(at[MART], at[of])) if of in at else "" for of in (MCRANK, ORDINAL)]
+            at = {of: values[of][trees] for of in (MART, MCRANK, ORDINAL)}
+            cells = [number(np.nanmean(value)) for value in at.values()]
+            tests = [difference(paired(at[MART], at[of])) for of in TREES_A_ROUND]
             rows.append([title, str(trees), *cells, *tests])
-        for trees in (500, 1000, 2500, 5000):
+        for trees in GOALS:
             goal = np.nanmean(values[MCRANK][trees])
             needed.append([title, str(trees), number(goal), _first(*panels[title][MART], goal)])
     if lab.draws:
         draw(FIGURES / "lambdasmart_2.svg", panels, x="trees", y="NDCG@10", log=True)
-    heads = ["", "trees", *values, f"{MART} - {MCRANK}", f"{MART} - {ORDINAL}"]
+    over = [f"{MART} above {of}" for of in TREES_A_ROUND]
     return [
         table(["chosen", "", "leaves", "rate"], settings),
-        table(heads, rows),
+        table([f"{lab.n_queries} queries", "trees", MART, MCRANK, ORDINAL, *over], rows),
         table(["", f"trees of {MCRANK}", "its NDCG@10", f"trees of {MART} for it"], needed),
     ]
 

@@ -105,37 +105,27 @@ def courses(lab):
 
 def figure_3(lab):
     """NDCG@10 of training and test queries over the number of trees; tests against whole Newton steps."""
-    panels, rows, needed = {}, [], []
+    panels, made = {}, []
     for title, found in courses(lab).items():
         panels[f"{title}, training"] = {of: (seen, train) for of, (seen, _, train, _) in found.items()}
-        panels[f"{title}, test"] = {
-            of: (seen, np.nanmean(test, axis=1)) for of, (seen, _, _, test) in found.items()
-        }
-        for of, (seen, _, _, test) in found.items():
-            at = dict(zip(seen, test, strict=True))
-            whole = dict(zip(found[NEWTON][0], found[NEWTON][3], strict=True))
-            cells = [number(np.nanmean(at[trees])) for trees in TESTED]
+        curves = {of: (seen, np.nanmean(test, axis=1)) for of, (seen, _, _, test) in found.items()}
+        panels[f"{title}, test"] = curves
+        at = {of: dict(zip(seen, test, strict=True)) for of, (seen, _, _, test) in found.items()}
+        rows = []
+        for of, (seen, values) in curves.items():
+            cells = [number(np.nanmean(at[of][trees])) for trees in TESTED]
             if of != NEWTON:
-                cells = [
-                    f"{cell}; {difference(paired(at[trees], whole[trees]))}"
-                    for cell, trees in zip(cells, TESTED, strict=True)
-                ]
-            rows.append([title, of, *cells])
-            curve = panels[f"{title}, test"]
-            goals = [curve[SHRUNK][1][-1], curve[NEWTON][1][-1], curve[NEWTON][1].max()]
-            needed.append([title, of, *(_first(*curve[of], goal) for goal in goals)])
+                tests = [difference(paired(at[of][trees], at[NEWTON][trees])) for trees in TESTED]
+                cells = map("; ".join, zip(cells, tests, strict=True))
+            best = int(np.argmax(values))
+            goal = curves[SHRUNK][1].max()
+            needed = next((str(n) for n, value in zip(seen, values, strict=True) if value >= goal), "")
+            rows.append([of, *cells, f"{number(values[best])}, {seen[best]}", needed])
+        heads = [f"{title}, {lab.n_queries} queries", *(f"{n} trees" for n in TESTED)]
+        made.append(table([*heads, "highest, trees", f"trees for the highest of {SHRUNK}"], rows))
     if lab.draws:
         draw(FIGURES / "lambdasmart_3.svg", panels, x="trees", y="NDCG@10", log=True)
-    heads = [f"{SHRUNK}, with {N_TREES} trees", f"{NEWTON}, with {N_TREES}", f"{NEWTON}, at their best"]
-    return [
-        table(["NDCG@10; gain over Newton (t)", "", *(f"{n} trees" for n in TESTED)], rows),
-        table(["trees for the NDCG@10 of", "", *heads], needed),
-    ]
-
-
-def _first(trees, values, goal):
-    """The first number of trees with which the goal is reached."""
-    return next((str(n) for n, value in zip(trees, values, strict=True) if value >= goal), "")
+    return made
 
 
 def figure_4(lab):
@@ -143,9 +133,7 @@ def figure_4(lab):
     panels, rows = {}, []
     for title, found in courses(lab).items():
         _, weights, *_ = found[PAPER]
-        panels[title.replace("3(a) ", "").replace("3(b) ", "4, ")] = {
-            "weight of the tree": (np.arange(1, len(weights) + 1), weights)
-        }
+        panels[title[5:]] = {"weight of the tree": (np.arange(1, len(weights) + 1), weights)}
         *_, high = PANELS[title]
         rows.append(
             [
