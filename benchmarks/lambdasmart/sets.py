@@ -56,17 +56,17 @@ def web(n_queries):
 
 N_ROWS = 25  # a query
 N_TEST = 2000  # queries of each target
-WEB_2, LONG, NAMES = (15778, 176), (3128, 176), (2863, 158)  # queries to train on, and to validate
+WEB_2, LONG, NAMES = (7889, 176), (1564, 176), (1431, 158)  # queries to train on, and to validate
 MOST_COVERED, BM25 = 0, slice(105, 109)  # columns: query terms found in the body; of body, anchor, title, URL
 TASTE_OF_NAMES = (-0.5, 0, 0.5, 0.5)
 
 # By language: queries to train on, how much more BM25 of body, anchor, title and URL count, and by how many
 # powers of two features are counted differently.
 LANGUAGES = {
-    "Korean": (1862, (0, 0, 0, 0), 0),
-    "English": (3084, (0.3, -0.3, -0.3, 0.3), 1),
-    "Japanese": (22506, (-0.3, 0.3, 0.3, -0.3), 0.5),
-    "Chinese": (16414, (-0.3, -0.3, 0.3, 0.3), 1.25),
+    "Korean": (931, (0, 0, 0, 0), 0),
+    "English": (1542, (0.3, -0.3, -0.3, 0.3), 1),
+    "Japanese": (11253, (-0.3, 0.3, 0.3, -0.3), 0.5),
+    "Chinese": (8207, (-0.3, -0.3, 0.3, 0.3), 1.25),
 }
 N_VALIDATION = 372  # queries of each
 
