@@ -133,13 +133,20 @@ def language(name):
     return parted(market(sum(sizes), 4 + list(LANGUAGES).index(name), taste, spread), sizes)
 
 
+def _real(name, fold):
+    """A fold of a real set, without the features that hardly vary in the source."""
+    train, *_ = next(data.folds(SOURCE))
+    varies = train[0].std(axis=0) > 0.01
+    return Parts(*(Rows(X[:, varies], y, qid) for X, y, qid in list(data.folds(name))[fold]))
+
+
 @cache
 def source():
     """The first fold of the real set that a background is made from."""
-    return Parts(*map(Rows._make, next(data.folds(SOURCE))))
+    return _real(SOURCE, 0)
 
 
 @cache
 def target(fold):
     """A fold of the real set to adapt to."""
-    return Parts(*map(Rows._make, list(data.folds(TARGET))[fold]))
+    return _real(TARGET, fold)
