@@ -25,8 +25,8 @@ SMALL_NET = "λ-Rank, 10 hidden"
 WEB = "like the web"
 TREES_A_ROUND = {MCRANK: 5, ORDINAL: 4}
 MOST_ROUNDS = {MCRANK: 500, ORDINAL: 250}  # in figure 2; others have all of `ROUNDS`
-EQUAL_TREES = (200, 1000)
-GOALS = (200, 500, 1000, 2500)
+EQUAL_TREES = (100, 200, 1000)
+GOALS = (100, 200, 500, 1000, 2500)
 
 CLAIMS = (
     (MART, MCRANK),
