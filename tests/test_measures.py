@@ -963,6 +963,16 @@ def test_better_rankings_score_higher():
     assert not RMSE.greater_is_better
 
 
+def test_a_swap_against_the_labels_lowers_err():
+    scores = -np.arange(5.0)
+    for labels in map(np.array, itertools.permutations([0.0, 1, 1, 2, 4])):
+        for above, below in itertools.combinations(range(5), 2):
+            if labels[above] > labels[below]:
+                swapped = labels.copy()
+                swapped[[above, below]] = labels[[below, above]]
+                assert ERR(swapped, scores) < ERR(labels, scores)
+
+
 # ---- what users pass ---------------------------------------------------------------------------------------
 
 

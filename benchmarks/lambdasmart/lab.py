@@ -69,7 +69,10 @@ class Lab(Keeper):
     Attributes
     ----------
     n_queries : int
-        Artificial queries to train on.
+        Queries to train on, in table 1 and the figures.
+    draws : bool
+        Whether figures are drawn.
     """
 
     n_queries: int
+    draws: bool = False

@@ -75,6 +75,8 @@ def stages(model, X, rounds):
 
 
 def _ordinal(model, X, n):
+    if model.method == "multiclass":
+        return model.estimators_[0].predict_proba(X, n_trees=n) @ model.values_
     cumulative = np.column_stack(
         [np.clip(FIRST[type(event).__name__](event, X, n), 0, 1) for event in model.estimators_]
     )
