@@ -72,7 +72,7 @@ def up_to(most, step):
 
 PLANS = {
     "yahoo1": Plan(0.3, (1, 2, 3, 4, 5, 6), 50, (EXACT, P4, P5, STATIC)),
-    "yahoo2": Plan(0.15, up_to(30, 5), 25),
+    "yahoo2": Plan(0.2, (1, 2, 3, *range(4, 21, 2)), 25, KINDS[:-1]),
     "mslr": Plan(0.1, up_to(40, 5), 100),
     "yandex": Plan(0.1, up_to(100, 5), 25),
     "mq2008": Plan(0.1, up_to(100, 5), 25),

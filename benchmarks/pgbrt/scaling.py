@@ -15,7 +15,7 @@ from . import growth, quality, sets
 SEARCHES = {"pgbrt": "pGBRT", "streaming": "confirmed by rows", "full": "static bins"}
 FEW = 25  # bins
 DEPTHS = (4, 5, 6, 8, 10, 12, 14, 15, 16)
-N_ROWS = (4_800, 19_200, 76_800)
+N_ROWS = (2_400, 9_600, 38_400)
 N_FEATURES = (68, 136, 272)
 RANKS = (1, 2, 4, 8)
 N_TREES = {"pgbrt": 1, "streaming": 1, "full": 40}  # for a time
