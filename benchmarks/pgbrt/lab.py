@@ -62,9 +62,9 @@ class Lab:
         n_validation = len(sets.parts(name).validation.y)
         return Curves(found[:, :n_validation], found[:, n_validation:-1], found[0, -1])
 
-    def best(self, name, measure, *fit):
+    def best(self, name, *fit):
         """(trees, scores of test rows) of `curves`, with as many trees as validation queries find best."""
         validation, test, _ = self.curves(name, *fit)
         rows = sets.parts(name).validation
-        stage = int(np.argmax([np.nanmean(quality(rows, scores, measure)) for scores in validation]))
+        stage = int(np.argmax([np.nanmean(quality(rows, scores)) for scores in validation]))
         return fit[1][stage], test[stage]

@@ -15,18 +15,18 @@ from . import growth, quality, sets
 SEARCHES = {"pgbrt": "pGBRT", "streaming": "confirmed by rows", "full": "static bins"}
 FEW = 25  # bins
 DEPTHS = (4, 5, 6, 8, 10, 12, 14, 15, 16)
+OF_DEPTH = 38_400, 10  # rows and features of trees that go so deep: many leaves need many rows
 N_ROWS = (2_400, 9_600, 38_400)
 N_FEATURES = (68, 136, 272)
 RANKS = (1, 2, 4, 8)
 N_TREES = {"pgbrt": 1, "streaming": 1, "full": 40}  # for a time
-N_TURNS = 8
+N_TURNS = 6
 KB = 1000
 
 
-def model_of(search="pgbrt", depth=quality.DEPTH):
-    return HistGBRTRegressor(
-        split_search=search, max_depth=depth, max_bins=FEW, learning_rate=0.1, **quality.LAYERS
-    )
+def model_of(search="pgbrt", depth=quality.DEPTH, **rules):
+    rules = quality.LAYERS | {"learning_rate": 0.1} | rules
+    return HistGBRTRegressor(split_search=search, max_depth=depth, max_bins=FEW, **rules)
 
 
 def rows_of(n_rows, n_features=136):
@@ -94,15 +94,15 @@ def depth(lab):
     """After sections 5 and 6: CPU time of a tree, and what one of two ranks sends for it, by the depth."""
 
     def make():
-        rows, found = rows_of(N_ROWS[1]), []
+        rows, found = rows_of(*OF_DEPTH), []
         with growth.ranks(2) as run:
             for depth in DEPTHS:
-                fit = rows, model_of(depth=depth), 1
+                fit = rows, model_of(depth=depth, min_samples_leaf=1), 1
                 alone, both = growth.on_threads(1, *fit, 2)[1], run(growth.taken, *fit, 2)[:, 1].max()
                 found.append([alone, both, *run(growth.sent, *fit)[0]])
         return np.array(found)
 
-    alone, both, n_bytes, messages = kept(lab.folder, ("depth", DEPTHS, N_ROWS[1]), make).T
+    alone, both, n_bytes, messages = kept(lab.folder, ("depth", DEPTHS, OF_DEPTH), make).T
     rows = [
         ["CPU ms, 1 rank", *(f"{ms:.0f}" for ms in alone)],
         ["times that of d=4", *(number(ms / alone[0], 2) for ms in alone)],
