@@ -77,7 +77,7 @@ PLANS = {
     "yandex": Plan(0.1, up_to(100, 5), 25),
     "mq2008": Plan(0.1, up_to(100, 5), 25),
 }
-BINS_OF = ("mslr", "yandex", "mq2008")  # the sets of figure 2
+BINS_OF = ("yahoo2", "yandex", "mq2008")  # the sets of figure 2
 WORKERS_OF = ("mslr", "yandex", "mq2008")
 
 

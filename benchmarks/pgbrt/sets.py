@@ -53,7 +53,7 @@ SHAPES = {
         "like MSLR Fold 1",
         136,
         (136, Size(723_412, 6_000), Size(241_521, 6_000)),
-        Parts(Size(18_085, 150), Size(18_085, 150), Size(120_568, 1_000)),
+        Parts(Size(48_227, 400), Size(18_085, 150), Size(120_568, 1_000)),
     ),
 }
 REAL = {"yandex": "Yandex", "mq2008": "MQ2008, fold 1"}
