@@ -1,7 +1,7 @@
 """How fast (figures 3 and 4), and what is sent: trees of synthetic rows in the shape of MSLR.
 
-A tree's time is that of some trees more than one, divided: what is done once, binning and sending rows to
-ranks, does not count. The fastest of several fits is shown, as what else a machine does makes it slower.
+A tree's time is that of two trees less that of one: what is done once, binning and sending rows to ranks,
+does not count. The fastest of several fits is shown, as what else a machine does makes it slower.
 """
 
 import numpy as np
@@ -19,8 +19,8 @@ OF_DEPTH = 38_400, 10  # rows and features of trees that go so deep: many leaves
 N_ROWS = (2_400, 9_600, 38_400)
 N_FEATURES = (68, 136, 272)
 RANKS = (1, 2, 4, 8)
-N_TREES = {"pgbrt": 1, "streaming": 1, "full": 40}  # for a time
-N_TURNS = 6
+N_REPEATS = 2
+N_TURNS = 15  # on a busy machine
 KB = 1000
 
 
@@ -34,16 +34,19 @@ def rows_of(n_rows, n_features=136):
     return sets.web([sets.Size(n_rows, n_rows // 120)], n_features)[0]
 
 
+def on_ranks(run, *fit):
+    """CPU milliseconds of a tree without waiting, of the slowest rank."""
+    return max(growth.ms_of_tree(fits)[1] for fits in run(growth.taken, *fit, N_REPEATS))
+
+
 def computing(lab):
-    """float64[n_sizes, n_ranks]: CPU milliseconds of a tree without waiting, of the slowest rank."""
+    """float64[n_sizes, n_ranks]: what `on_ranks` returns."""
 
     def make():
         found = np.empty((len(N_ROWS), len(RANKS)))
         for column, n_ranks in enumerate(RANKS):
             with growth.ranks(n_ranks) as run:
-                for line, n_rows in enumerate(N_ROWS):
-                    each = run(growth.taken, rows_of(n_rows), model_of(), 1, 2)
-                    found[line, column] = each[:, 1].max()
+                found[:, column] = [on_ranks(run, rows_of(n_rows), model_of()) for n_rows in N_ROWS]
         return found
 
     return kept(lab.folder, ("computing", N_ROWS, RANKS), make)
@@ -61,33 +64,27 @@ def figure_3(lab):
     return [quality.drawn("pgbrt-3", panels, "ranks", "speed-up of computing"), table(head, rows)]
 
 
-def on_two(lab, search, n_rows):
+def on_two(lab, search):
     """float64[3]: milliseconds of a tree on one thread, two threads, two ranks, which take turns."""
 
     def make():
-        rows, fit = rows_of(n_rows), (model_of(search), N_TREES[search])
+        fit, turns = (rows_of(N_ROWS[1]), model_of(search)), []
         with growth.ranks(2) as run:
-            turns = [
-                [
-                    *(growth.on_threads(n, rows, *fit)[0] for n in (1, 2)),
-                    run(growth.taken, rows, *fit)[:, 0].max(),
-                ]
-                for _ in range(N_TURNS)
-            ]
-        return np.min(turns, axis=0)
+            for _ in range(N_TURNS):
+                on_threads = [growth.on_threads(n, *fit) for n in (1, 2)]
+                turns.append([*on_threads, run(growth.taken, *fit).max(axis=0)])
+        return [growth.ms_of_tree(fits)[0] for fits in np.min(turns, axis=0)]
 
-    return kept(lab.folder, ("two", search, n_rows), make)
+    return kept(lab.folder, ("two", search, N_ROWS[1], N_TURNS), make)
 
 
 def two(lab):
     """After figures 3 and 4: milliseconds of a tree on the two processors that there are."""
     rows = []
-    for search, name in SEARCHES.items():
-        for n_rows in N_ROWS[:2]:
-            alone, *both = on_two(lab, search, n_rows)
-            cells = [f"{ms:.1f} ({alone / ms:.2f})" for ms in both]
-            rows.append([name, f"{n_rows:,}", f"{alone:.1f}", *cells])
-    return [table(["ms per tree", "rows", "1 thread", "2 threads", "2 ranks"], rows)]
+    for search in ("pgbrt", "streaming"):
+        alone, *both = on_two(lab, search)
+        rows.append([SEARCHES[search], f"{alone:.0f}", *(f"{ms:.0f} ({alone / ms:.2f})" for ms in both)])
+    return [table([f"ms per tree of {N_ROWS[1]:,} rows", "1 thread", "2 threads", "2 ranks"], rows)]
 
 
 def depth(lab):
@@ -97,9 +94,9 @@ def depth(lab):
         rows, found = rows_of(*OF_DEPTH), []
         with growth.ranks(2) as run:
             for depth in DEPTHS:
-                fit = rows, model_of(depth=depth, min_samples_leaf=1), 1
-                alone, both = growth.on_threads(1, *fit, 2)[1], run(growth.taken, *fit, 2)[:, 1].max()
-                found.append([alone, both, *run(growth.sent, *fit)[0]])
+                fit = rows, model_of(depth=depth, min_samples_leaf=1)
+                alone = growth.ms_of_tree(growth.on_threads(1, *fit, N_REPEATS))[1]
+                found.append([alone, on_ranks(run, *fit), *run(growth.sent, *fit)[0]])
         return np.array(found)
 
     alone, both, n_bytes, messages = kept(lab.folder, ("depth", DEPTHS, OF_DEPTH), make).T
@@ -123,7 +120,7 @@ def traffic(lab):
         with growth.ranks(2) as run:
             return np.array(
                 [
-                    [run(growth.sent, rows_of(*shape), model_of(search), 1)[0] for search in SEARCHES]
+                    [run(growth.sent, rows_of(*shape), model_of(search))[0] for search in SEARCHES]
                     for shape in shapes
                 ]
             )
