@@ -66,16 +66,13 @@ class Plan(NamedTuple):
     kinds: tuple = KINDS
 
 
-def up_to(most, step):
-    return (1, 2, 3, *range(step, most + 1, step))
-
-
+UP_TO_100 = (1, 2, 3, *range(5, 101, 5))
 PLANS = {
     "yahoo1": Plan(0.3, (1, 2, 3, 4, 5, 6), 50, (EXACT, P5, STATIC)),
     "yahoo2": Plan(0.3, tuple(range(1, 11)), 25, KINDS[:-1]),
     "mslr": Plan(0.2, (1, 2, 3, *range(4, 21, 2)), 100),
-    "yandex": Plan(0.1, up_to(100, 5), 25),
-    "mq2008": Plan(0.1, up_to(100, 5), 25),
+    "yandex": Plan(0.1, UP_TO_100, 25),
+    "mq2008": Plan(0.1, UP_TO_100, 25),
 }
 BINS_OF = ("yahoo2", "yandex", "mq2008")  # the sets of figure 2
 WORKERS_OF = ("mslr", "yandex", "mq2008")
