@@ -1,18 +1,17 @@
 """The experiments of the pGBRT paper, made again: python -m benchmarks.pgbrt prints its tables.
 
-Tyree, Weinberger, Agrawal, Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011. A
-module a question; `quality`, `scaling` and `prediction` have ``PARTS``, functions that take a `Lab` and
-return Markdown::
+Tyree, Weinberger, Agrawal, Paykin, *Parallel boosted regression trees for web search ranking*, WWW 2011.
+`quality` and `scaling` have ``PARTS``, functions that take a `Lab` and return Markdown::
 
-    sets            rows to train, validate and test on; rows to take the time with
+    sets            rows to train, validate and test on, in the paper's shapes
       |
-    quality         how well: exact trees against histograms of few bins (figures 1 and 2, table 2)
-    growth          one fit on threads or ranks: its time, and what it sends, by the kind of call
+    lab             fit, by one worker or by several, and score rows after so many trees; kept in a folder
+    growth          one fit on threads or ranks: its time, and what it sends
       |
+    quality         how well: exact trees against histograms (tables 1 and 2, figures 1 and 2)
     scaling         how fast, and what is sent (figures 3 and 4)
-    prediction      more cores than there are: a model of what was measured
       |
     __main__        prints tables, or puts them into docs/pgbrt.md
 
-Fitting, measuring, keeping and Markdown are those of `benchmarks.survey` and `benchmarks.lambdasmart`.
+`overlap` stands alone: it needs a network whose rate is limited.
 """

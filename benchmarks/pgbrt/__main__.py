@@ -4,7 +4,7 @@
 
 Prints each table in Markdown. With ``--keep`` what is fitted is kept in a folder, and not fitted again; empty
 it when the package has changed. ``--page`` puts the tables into docs/pgbrt.md, between ``% <part>`` and
-``% end``. What takes the time of threads and ranks wants a machine that does nothing else, and mpi4py.
+``% end``, and figures into docs/figures. What takes the time of ranks wants mpi4py.
 """
 
 import argparse
@@ -12,10 +12,10 @@ import tempfile
 from pathlib import Path
 
 from ..survey.markdown import show
-from . import prediction, quality, scaling, sets
+from . import quality, scaling, sets
 from .lab import Lab
 
-PARTS = {name: make for module in (quality, scaling, prediction) for name, make in module.PARTS.items()}
+PARTS = {name: make for module in (quality, scaling) for name, make in module.PARTS.items()}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pgbrt.md"
 
 
@@ -26,13 +26,8 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--parts", nargs="+", default=list(PARTS), choices=list(PARTS), metavar="PART")
-    parser.add_argument("--sets", nargs="+", default=list(sets.MAIN), choices=list(sets.NAMES), metavar="SET")
     parser.add_argument(
-        "--searches",
-        nargs="+",
-        default=list(scaling.SEARCHES),
-        choices=[*scaling.SEARCHES, *scaling.OTHERS],
-        help="split_search, of what is timed",
+        "--sets", nargs="+", default=list(sets.NAMES), choices=list(sets.NAMES), metavar="SET"
     )
     parser.add_argument("--keep", type=Path, help="folder of what is fitted")
     parser.add_argument("--page", action="store_const", const=PAGE, help="put the tables into docs/pgbrt.md")
@@ -41,7 +36,7 @@ def main():
     if left_out := set(options.sets) - set(names):
         print(f"Not here, so left out: {', '.join(sorted(left_out))}; see benchmarks/data.py.\n")
     with tempfile.TemporaryDirectory() as passing:
-        lab = Lab(options.keep or passing, tuple(names), tuple(options.searches))
+        lab = Lab(options.keep or passing, tuple(names))
         show(PARTS, options.parts, lab, options.page)
 
 

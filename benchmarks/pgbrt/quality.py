@@ -1,23 +1,24 @@
-"""How well: exact trees against histograms of few bins (figures 1 and 2, table 2).
+"""How well: exact trees against histograms of few bins (figures 1 and 2, table 2), and by more workers.
 
 All learn the labels by squared loss, trees that grow layer by layer to a depth, on all rows and features.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
-from ranktrees import HistGBRTRegressor, compare
+from ranktrees import HistGBRTRegressor
 from ranktrees.evaluation.comparing import compare_values
 
+from ..drawing import FIGURES, draw
 from ..survey.lab import quality
-from ..survey.markdown import best_bold, difference, number, table, verdict
+from ..survey.markdown import difference, number, table
 from . import sets
 
 MEASURES = {"ERR": "err", "NDCG@10": "ndcg@10"}
-TREES = (1, 5, 10, 20, 30, 40, 50)
-FEW = 25  # bins, where nothing else is said
-BINS = (5, 10, 15, 20, 25, 100)
+BINS = (5, 10, 15, 20, 25, 50)
+WORKERS = (1, 2, 4, 8, 32)
 DEPTH = 5  # where nothing else is said
-CELLS = 15  # a coarse search has as many: with no more bins it is the full one
 
 LAYERS = {
     "max_leaf_nodes": None,
@@ -29,151 +30,215 @@ LAYERS = {
 }
 
 
-def boosted(search, depth=DEPTH, max_bins=255):
-    """Boosting as in the paper."""
+class Kind(NamedTuple):
+    """A contender: its name, how it searches splits, and the depth of its trees."""
+
+    name: str
+    search: str
+    depth: int
+
+    def __str__(self):
+        return f"{self.name}, d={self.depth}"
+
+
+EXACT, EXACT_5 = (Kind("GBRT", "exact", depth) for depth in (4, 5))
+P4, P5, P6 = (Kind("pGBRT", "pgbrt", depth) for depth in (4, 5, 6))
+STATIC = Kind("static bins", "full", DEPTH)
+CONFIRMED = Kind("confirmed by rows", "streaming", DEPTH)
+KINDS = (EXACT, EXACT_5, P4, P5, P6, STATIC, CONFIRMED)
+CLAIMS = (
+    (P4, EXACT),
+    (P5, EXACT),
+    (P6, EXACT),
+    (P5, EXACT_5),
+    (P6, EXACT_5),
+    (P5, STATIC),
+    (P5, CONFIRMED),
+)
+
+
+class Plan(NamedTuple):
+    """How trees are boosted on a set: step size, numbers of trees to choose from, bins, contenders."""
+
+    rate: float
+    trees: tuple
+    n_bins: int
+    kinds: tuple = KINDS
+
+
+UP_TO_100 = (1, 2, 3, *range(5, 101, 5))
+PLANS = {
+    "yahoo1": Plan(0.3, (1, 2, 3, 4, 5, 6), 50, (EXACT, P5, STATIC)),
+    "yahoo2": Plan(0.3, tuple(range(1, 11)), 25, KINDS[:-1]),
+    "mslr": Plan(0.2, (1, 2, 3, *range(4, 21, 2)), 100),
+    "yandex": Plan(0.1, UP_TO_100, 25),
+    "mq2008": Plan(0.1, UP_TO_100, 25),
+}
+BINS_OF = ("yahoo2", "yandex", "mq2008")  # the sets of figure 2
+WORKERS_OF = ("mslr", "yandex", "mq2008")
+
+
+def boosted(name, kind, n_bins=None):
+    """Boosting as in the paper, by the plan of the set, or with other bins."""
+    plan = PLANS[name]
     return HistGBRTRegressor(
-        split_search=search,
-        max_depth=depth,
-        max_bins=max_bins,
-        learning_rate=0.1,
-        max_iter=TREES[-1],
+        split_search=kind.search,
+        max_depth=kind.depth,
+        max_bins=255 if kind.search == "exact" else n_bins or plan.n_bins,
+        learning_rate=plan.rate,
+        max_iter=plan.trees[-1],
         **LAYERS,
     )
 
 
-CONTENDERS = {
-    "exact, depth 4": boosted("exact", 4),
-    "exact, depth 5": boosted("exact", 5),
-    "streaming, depth 4": boosted("streaming", 4, FEW),
-    "streaming, depth 5": boosted("streaming", 5, FEW),
-    "streaming, depth 6": boosted("streaming", 6, FEW),
-    "static, depth 5": boosted("full", 5, FEW),
-}
-CLAIMS = (
-    ("streaming, depth 4", "exact, depth 4"),
-    ("streaming, depth 5", "exact, depth 4"),
-    ("streaming, depth 5", "exact, depth 5"),
-    ("streaming, depth 6", "exact, depth 5"),
-    ("static, depth 5", "exact, depth 5"),
-)
+def chosen(lab, name, kind, n_bins=None, n_workers=1):
+    """(trees, measure of each test query by label), as many trees as validation queries find best."""
+    n_trees, scores = lab.best(name, boosted(name, kind, n_bins), PLANS[name].trees, n_workers)
+    test = sets.parts(name).test
+    return n_trees, {label: quality(test, scores, measure) for label, measure in MEASURES.items()}
 
 
-def _curves(lab, name, model):
-    """(scores of test rows after so many trees, seconds of a processor)."""
-    _, test, seconds = lab.curves(("pgbrt", name), model, TREES, sets.parts(name))
-    return test, seconds
+def table_1(lab):
+    """After table 1: the sets, the paper's sizes beside ours."""
+    rows = []
+    for name in lab.names:
+        parts = sets.parts(name)
+        sizes = [
+            f"{len(part.y):,} / {len(np.unique(part.qid)):,}"
+            for part in (parts.train, parts.validation, parts.test)
+        ]
+        theirs = ["", "", ""]
+        if name in sets.SHAPES:
+            n_features, *of_parts = sets.SHAPES[name].paper
+            theirs = [f"{n_features}", *(f"{size.n_rows:,} / {size.n_queries:,}" for size in of_parts)]
+        rows.append([sets.NAMES[name], *theirs, f"{parts.train.X.shape[1]}", *sizes])
+    head = [
+        "rows / queries",
+        "paper: features",
+        "train",
+        "test",
+        "here: features",
+        "train",
+        "validation",
+        "test",
+    ]
+    return [table(head, rows)]
+
+
+def plans(lab):
+    """The parameters of each set."""
+    rows = [
+        [sets.NAMES[name], number(plan.rate, 2), f"{plan.trees[-1]}", f"{plan.n_bins}"]
+        for name, plan in ((name, PLANS[name]) for name in lab.names)
+    ]
+    return [table(["", "step size", "trees", "bins"], rows)]
 
 
 def figure_1(lab):
-    """After figure 1: test ERR and NDCG@10 as trees are added, histograms of 25 bins."""
-    found = []
-    for name in lab.names:
-        rows = []
-        for contender, model in CONTENDERS.items():
-            scores, _ = _curves(lab, name, model)
-            for label, measure in MEASURES.items():
-                of_stages = [np.nanmean(quality(sets.parts(name).test, one, measure)) for one in scores]
-                rows.append([f"{contender}: {label}", *map(number, of_stages)])
-        rows.sort(key=lambda row: row[0].split(": ")[1])
-        found.append(table([f"{sets.NAMES[name]}, trees", *map(str, TREES)], rows))
-    return found
-
-
-def times(lab):
-    """CPU milliseconds of one thread for a tree, binning or sorting included, and how many times exact's."""
-    rows = []
-    for contender, model in CONTENDERS.items():
-        depth = contender.split(", ")[1]
-        exact = CONTENDERS.get(f"exact, {depth}")
-        row = [contender]
+    """After figure 1: ERR and NDCG@10 of the test queries over the number of trees, by depth."""
+    shown = []
+    for label, measure in MEASURES.items():
+        panels = {}
         for name in lab.names:
-            seconds = _curves(lab, name, model)[1]
-            share = f" ({seconds / _curves(lab, name, exact)[1]:.2f})" if exact is not None else ""
-            row.append(f"{1000 * seconds / TREES[-1]:.1f}{share}")
-        rows.append(row)
-    return [table(["ms per tree (ratio to exact)", *(sets.NAMES[name] for name in lab.names)], rows)]
+            plan, test = PLANS[name], sets.parts(name).test
+            panels[sets.NAMES[name]] = {
+                str(kind): (
+                    plan.trees,
+                    [
+                        np.nanmean(quality(test, scores, measure))
+                        for scores in lab.curves(name, boosted(name, kind), plan.trees).test
+                    ],
+                )
+                for kind in plan.kinds
+            }
+        shown.append(drawn(f"pgbrt-1-{label[:4].lower()}", panels, "trees", label))
+    return shown
+
+
+def drawn(name, panels, x, y):
+    """Draw a figure; returns the Markdown that shows it."""
+    draw(FIGURES / f"{name}.svg", panels, x=x, y=y)
+    return f"![{y} over {x}](figures/{name}.svg)"
 
 
 def figure_2(lab):
-    """After figure 2: test ERR and NDCG@10 of 50 trees of depth 5, by the number of bins."""
-    kinds = {"streaming": "streaming", "static": "full", "coarse to fine": "coarse_to_fine"}
-    found = []
-    for name in lab.names:
-        test = sets.parts(name).test
-        exact = _curves(lab, name, boosted("exact"))[0][-1]
-        scores = {
-            (kind, n_bins): _curves(lab, name, boosted(search, max_bins=n_bins))[0][-1]
-            for kind, search in kinds.items()
-            for n_bins in BINS
-            if search != "coarse_to_fine" or n_bins > CELLS
-        }
-        rows = []
-        for label, measure in MEASURES.items():
-            line = number(np.nanmean(quality(test, exact, measure)))
-            rows.append([f"exact: {label}", *[line] * len(BINS)])
-            for kind in kinds:
-                values = [
-                    np.nanmean(quality(test, scores[kind, n], measure)) if (kind, n) in scores else None
-                    for n in BINS
-                ]
-                rows.append([f"{kind}: {label}", *("" if v is None else number(v) for v in values)])
-        for kind in kinds:
-            rows.append(
-                [
-                    f"{kind}, minus exact: NDCG@10",
-                    *(_tested(test, scores[kind, n], exact) if (kind, n) in scores else "" for n in BINS),
-                ]
-            )
-        found.append(table([f"{sets.NAMES[name]}, bins", *map(str, BINS)], rows))
-    return found
+    """After figure 2: ERR and NDCG@10 by the number of bins, relative to those of the best number."""
+    panels, rows = {}, []
+    for kind in (P5, STATIC):
+        panels[str(kind)] = curves = {}
+        for name in (name for name in BINS_OF if name in lab.names):
+            found = [chosen(lab, name, kind, n_bins)[1] for n_bins in BINS]
+            for label in MEASURES:
+                values = [of_bins[label] for of_bins in found]
+                means = np.nanmean(values, axis=1)
+                curves[f"{sets.NAMES[name]}, {label}"] = BINS, means / means.max()
+                tests = [minus(one, values[-1]) for one in values[:-1]]
+                rows.append([f"{kind.name}: {sets.NAMES[name]}, {label}", *tests, number(means[-1])])
+    head = [f"minus {BINS[-1]} bins", *map(str, BINS[:-1]), f"{BINS[-1]} bins"]
+    return [drawn("pgbrt-2", panels, "number of bins", "relative quality"), table(head, rows)]
 
 
-def _tested(rows, a, b):
-    one = compare(rows.y, a, b, qid=rows.qid)
-    return difference((one.difference, one.statistic))
+def minus(values, others):
+    """A cell: the mean difference of two measures, and t, paired query by query."""
+    test = compare_values(values, others)
+    return difference((test.difference, test.statistic))
 
 
 def table_2(lab):
-    """After table 2: test ERR and NDCG@10, as many trees as validation queries choose; and paired tests."""
-    scores = {
-        (name, contender): lab.best(("pgbrt", name), model, TREES, sets.parts(name))[2]
-        for name in lab.names
-        for contender, model in CONTENDERS.items()
-    }
-    values = {
-        (name, contender, label): quality(sets.parts(name).test, of_rows, measure)
-        for (name, contender), of_rows in scores.items()
-        for label, measure in MEASURES.items()
-    }
-    columns = [
-        [np.nanmean(values[name, contender, label]) for contender in CONTENDERS]
-        for name in lab.names
-        for label in MEASURES
-    ]
-    rows = [[contender, *cells] for contender, *cells in zip(CONTENDERS, *best_bold(columns), strict=True)]
-    heads = [f"{sets.NAMES[name]} {label}" for name in lab.names for label in MEASURES]
-    return [table(["", *heads], rows), *(_findings(lab.names, values, label) for label in MEASURES)]
+    """After table 2: ERR and NDCG@10, in brackets the number of trees; and paired tests."""
+    heads, shown, tests = [sets.NAMES[name] for name in lab.names], [], []
+    found = {(name, kind): chosen(lab, name, kind) for name in lab.names for kind in PLANS[name].kinds}
+    for label in MEASURES:
+
+        def of(name, kind, label=label):
+            n_trees, values = found[name, kind]
+            return f"{number(np.nanmean(values[label]))} ({n_trees})"
+
+        def tested(name, one, other, label=label):
+            return minus(found[name, one][1][label], found[name, other][1][label])
+
+        shown.append(table([label, *heads], [[str(kind), *cells(lab, of, kind)] for kind in KINDS]))
+        rows = [[f"{one} minus {other}", *cells(lab, tested, one, other)] for one, other in CLAIMS]
+        tests.append(table([label, *heads], rows))
+    return shown + tests
 
 
-def _findings(names, values, label):
-    """For each claim, paired over the queries of each set, and over all."""
-    rows = []
-    for one, other in CLAIMS:
-        pairs = [(values[name, one, label], values[name, other, label]) for name in names]
-        pairs.append(tuple(map(np.concatenate, zip(*pairs, strict=True))))
-        found = [compare_values(*pair) for pair in pairs]
-        tests = [(one.difference, one.statistic) for one in found]
-        low, high = found[-1].interval
-        rows.append(
-            [
-                f"{one} above {other}",
-                *map(difference, tests),
-                f"{low:+.4f} to {high:+.4f}",
-                verdict(tests[:-1], tests[-1]),
-            ]
+def cells(lab, make, *kinds):
+    """A cell for each set that has these contenders, empty for others."""
+    return [make(name, *kinds) if set(kinds) <= set(PLANS[name].kinds) else "" for name in lab.names]
+
+
+def times(lab):
+    """After section 5: CPU seconds of a tree of figure 1, sorting or binning included, and times GBRT's."""
+
+    def seconds(name, kind):
+        own, exact = (
+            lab.curves(name, boosted(name, one), PLANS[name].trees).seconds for one in (kind, EXACT)
         )
-    head = [label, *(sets.NAMES[name] for name in names), "all queries", "95 % interval", "holds here"]
-    return table(head, rows)
+        return f"{own / PLANS[name].trees[-1]:.3g} ({own / exact:.2g})"
+
+    rows = [[str(kind), *cells(lab, seconds, kind)] for kind in KINDS]
+    return [table(["seconds per tree (times GBRT, d=4)", *map(sets.NAMES.get, lab.names)], rows)]
 
 
-PARTS = {"figure 1": figure_1, "times": times, "figure 2": figure_2, "table 2": table_2}
+def by_workers(lab):
+    """After section 5: ERR and NDCG@10 of pGBRT, d=5, by one worker, and how much more by others."""
+    rows = []
+    for name in (name for name in WORKERS_OF if name in lab.names):
+        found = [chosen(lab, name, P5, None, n)[1] for n in WORKERS]
+        for label in MEASURES:
+            alone, *others = (of_workers[label] for of_workers in found)
+            tests = [minus(other, alone) for other in others]
+            rows.append([f"{sets.NAMES[name]}, {label}", number(np.nanmean(alone)), *tests])
+    return [table(["minus one worker", "1 worker", *map(str, WORKERS[1:])], rows)]
+
+
+PARTS = {
+    "table 1": table_1,
+    "plans": plans,
+    "figure 1": figure_1,
+    "figure 2": figure_2,
+    "table 2": table_2,
+    "workers": by_workers,
+    "times": times,
+}

@@ -1,157 +1,136 @@
-"""How fast, and what is sent (figures 3 and 4).
+"""How fast (figures 3 and 4), and what is sent: trees of synthetic rows in the shape of MSLR.
 
-Rows are those of the synthetic web set in the shape of MSLR. A tree's time is that of 41 trees less that of
-one, divided: what is done once, binning and sending rows to ranks, does not count. The fastest of three is
-shown, as what else a machine does can only make it slower.
+A tree's time is that of two trees less that of one: what is done once, binning and sending rows to ranks,
+does not count. The fastest of several fits is shown, as what else a machine does makes it slower.
 """
-
-import os
 
 import numpy as np
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker
+from ranktrees import HistGBRTRegressor
 
 from ..survey.lab import kept
-from ..survey.markdown import table
-from . import growth, sets
-from .quality import DEPTH, FEW, LAYERS
+from ..survey.markdown import number, table
+from . import growth, quality, sets
 
-SEARCHES = {"full": {}, "coarse_to_fine": {}}
-OTHERS = {"streaming": {"max_bins": FEW}}  # if it is asked for; ranks may refuse it
-LOSSES = {"squared loss": HistGBRTRegressor, "LambdaMART": LambdaMARTRanker}
-N_TREES = 40  # for a time
-N_COUNTED = 10  # for what is sent
-N_QUERIES = (80, 320, 640)
-RANKS = (1, 2, 4)  # whose computing is taken, on any number of processors
-DIVIDED = N_QUERIES[1]  # the queries of that
+SEARCHES = {"pgbrt": "pGBRT", "streaming": "confirmed by rows", "full": "static bins"}
+FEW = 25  # bins
+DEPTHS = (4, 5, 6, 8, 10, 12, 14, 15, 16)
+OF_DEPTH = 38_400, 10  # rows and features of trees that go so deep: many leaves need many rows
+N_ROWS = (2_400, 9_600, 38_400)
 N_FEATURES = (68, 136, 272)
-SHAPE = sets.SHAPES["mslr"]
+RANKS = (1, 2, 4, 8)
+N_REPEATS = 2
+N_TURNS = 15  # on a busy machine
 KB = 1000
 
 
-def model_of(loss, search, sampling=None):
-    """Boosting by trees of depth 5, on all rows, or on a sample of them."""
-    rules = LAYERS | (SEARCHES | OTHERS)[search] | {"gradient_sampling": sampling}
-    return LOSSES[loss](split_search=search, max_depth=DEPTH, random_state=0, **rules)
+def model_of(search="pgbrt", depth=quality.DEPTH, **rules):
+    rules = quality.LAYERS | {"learning_rate": 0.1} | rules
+    return HistGBRTRegressor(split_search=search, max_depth=depth, max_bins=FEW, **rules)
 
 
-def counts():
-    """1, 2, 4 ... processors, as many as there are."""
-    there = len(os.sched_getaffinity(0))
-    return [count for count in (1, 2, 4, 8, 16, 32, 64) if count <= there]
+def rows_of(n_rows, n_features=136):
+    """Queries of 120 rows."""
+    return sets.web([sets.Size(n_rows, n_rows // 120)], n_features)[0]
 
 
-def ms_of(lab, loss, search, n_queries, *, threads=1, ranks=1):
-    """Milliseconds of a tree on threads of one process, or on ranks of one thread each; the fastest."""
-
-    def make():
-        fit = _rows(n_queries), model_of(loss, search), N_TREES
-        return (
-            growth.on_ranks(ranks, growth.timed, *fit)[0] if ranks > 1 else growth.on_threads(threads, *fit)
-        )
-
-    n_fits = N_TREES, growth.N_REPEATS
-    return float(kept(lab.folder, ("ms", loss, search, n_queries, *n_fits, threads, ranks), make))
+def on_ranks(run, *fit):
+    """CPU milliseconds of a tree without waiting, of the slowest rank."""
+    return max(growth.ms_of_tree(fits)[1] for fits in run(growth.taken, *fit, N_REPEATS))
 
 
-def sent_of(lab, loss, search, n_queries, n_features=SHAPE.n_features, sampling=None):
-    """The `growth.SENT` of one of two ranks."""
+def computing(lab):
+    """float64[n_sizes, n_ranks]: what `on_ranks` returns."""
 
     def make():
-        rows = _rows(n_queries, n_features)
-        return growth.on_ranks(2, growth.counted, rows, model_of(loss, search, sampling), N_COUNTED)[0]
+        found = np.empty((len(N_ROWS), len(RANKS)))
+        for column, n_ranks in enumerate(RANKS):
+            with growth.ranks(n_ranks) as run:
+                found[:, column] = [on_ranks(run, rows_of(n_rows), model_of()) for n_rows in N_ROWS]
+        return found
 
-    return kept(lab.folder, ("sent", loss, search, n_queries, n_features, sampling, N_COUNTED), make)
-
-
-def computing_of(lab, loss, search, n_queries, ranks):
-    """CPU milliseconds of a tree, calls to other ranks left out, of the rank that takes longest."""
-
-    def make():
-        fit = _rows(n_queries), model_of(loss, search), N_COUNTED
-        return np.array(growth.on_ranks(ranks, growth.computing, *fit))
-
-    key = ("computing", loss, search, n_queries, N_COUNTED, growth.N_REPEATS, ranks)
-    return float(kept(lab.folder, key, make).max())
-
-
-def _rows(n_queries, n_features=SHAPE.n_features):
-    return sets.web(n_queries, n_features, SHAPE.rows_per_query)
+    return kept(lab.folder, ("computing", N_ROWS, RANKS), make)
 
 
 def figure_3(lab):
-    """After figures 3 and 4: ms for a tree, and how many times faster than one thread."""
-    more = counts()[1:]
-    rows = []
-    for search in lab.searches:
-        for loss in LOSSES:
-            for n_queries in (N_QUERIES[0], N_QUERIES[-1]):
-                alone = ms_of(lab, loss, search, n_queries)
-                row = [f"{loss}, {search}", f"{n_queries * SHAPE.rows_per_query}", f"{alone:.1f}"]
-                for kind in ("threads", "ranks"):
-                    for count in more:
-                        ms = ms_of(lab, loss, search, n_queries, **{kind: count})
-                        row.append(f"{ms:.1f} ({alone / ms:.2f})")
-                rows.append(row)
-    heads = [f"{count} {kind}" for kind in ("threads", "ranks") for count in more]
-    return [table(["ms per tree", "rows", "1 thread", *heads], rows)]
+    """After figures 3 and 4: how many times less a rank computes for a tree, by the number of ranks."""
+    panels = {"": {f"{n:,} rows": (RANKS, ms[0] / ms) for n, ms in zip(N_ROWS, computing(lab), strict=True)}}
+    panels[""]["perfect"] = RANKS, RANKS
+    rows = [
+        [f"{n:,}", f"{ms[0]:.0f}", *(f"{one:.0f} ({ms[0] / one:.2f})" for one in ms[1:])]
+        for n, ms in zip(N_ROWS, computing(lab), strict=True)
+    ]
+    head = ["rows", "1 rank", *(f"{n} ranks" for n in RANKS[1:])]
+    return [quality.drawn("pgbrt-3", panels, "ranks", "speed-up of computing"), table(head, rows)]
 
 
-def division(lab):
-    """CPU ms of a tree of the rank that takes longest, calls to others left out, and how many times less."""
+def on_two(lab, search):
+    """float64[3]: milliseconds of a tree on one thread, two threads, two ranks, which take turns."""
+
+    def make():
+        fit, turns = (rows_of(N_ROWS[1]), model_of(search)), []
+        with growth.ranks(2) as run:
+            for _ in range(N_TURNS):
+                on_threads = [growth.on_threads(n, *fit) for n in (1, 2)]
+                turns.append([*on_threads, run(growth.taken, *fit).max(axis=0)])
+        return [growth.ms_of_tree(fits)[0] for fits in np.min(turns, axis=0)]
+
+    return kept(lab.folder, ("two", search, N_ROWS[1], N_TURNS), make)
+
+
+def two(lab):
+    """After figures 3 and 4: milliseconds of a tree on the two processors that there are."""
     rows = []
-    for search in lab.searches:
-        for loss in LOSSES:
-            alone, *more = (computing_of(lab, loss, search, DIVIDED, ranks) for ranks in RANKS)
-            rows.append(
-                [f"{loss}, {search}", f"{alone:.1f}", *(f"{ms:.1f} ({alone / ms:.2f})" for ms in more)]
-            )
-    return [table(["CPU ms per tree", *(f"{n} rank" + "s" * (n > 1) for n in RANKS)], rows)]
+    for search in ("pgbrt", "streaming"):
+        alone, *both = on_two(lab, search)
+        rows.append([SEARCHES[search], f"{alone:.0f}", *(f"{ms:.0f} ({alone / ms:.2f})" for ms in both)])
+    return [table([f"ms per tree of {N_ROWS[1]:,} rows", "1 thread", "2 threads", "2 ranks"], rows)]
+
+
+def depth(lab):
+    """After sections 5 and 6: CPU time of a tree, and what one of two ranks sends for it, by the depth."""
+
+    def make():
+        rows, found = rows_of(*OF_DEPTH), []
+        with growth.ranks(2) as run:
+            for depth in DEPTHS:
+                fit = rows, model_of(depth=depth, min_samples_leaf=1)
+                alone = growth.ms_of_tree(growth.on_threads(1, *fit, N_REPEATS))[1]
+                found.append([alone, on_ranks(run, *fit), *run(growth.sent, *fit)[0]])
+        return np.array(found)
+
+    alone, both, n_bytes, messages = kept(lab.folder, ("depth", DEPTHS, OF_DEPTH), make).T
+    rows = [
+        ["CPU ms, 1 rank", *(f"{ms:.0f}" for ms in alone)],
+        ["times that of d=4", *(number(ms / alone[0], 2) for ms in alone)],
+        ["CPU ms of each of 2 ranks", *(f"{ms:.0f}" for ms in both)],
+        ["speed-up of computing", *(number(one, 2) for one in alone / both)],
+        ["KB that a rank sends", *(f"{one / KB:,.0f}" for one in n_bytes)],
+        ["messages", *(f"{one:.0f}" for one in messages)],
+        ["ms to send these at 1 Gb/s", *(f"{8 * one / 1e6:.0f}" for one in n_bytes)],
+    ]
+    return [table(["d", *map(str, DEPTHS)], rows)]
 
 
 def traffic(lab):
-    """After section 5: KB that a rank sends for a tree on two ranks: counted, and computed from the tree."""
-    shapes = [(n, SHAPE.n_features, False) for n in N_QUERIES]
-    shapes += [(N_QUERIES[0], n, False) for n in N_FEATURES if n != SHAPE.n_features]
-    shapes += [(n, SHAPE.n_features, True) for n in N_QUERIES]
-    rows = []
-    for search in lab.searches:
-        for loss, kind in LOSSES.items():
-            for n_queries, n_features, few in shapes:
-                sampling = kind().gradient_sampling if few else None
-                sent = sent_of(lab, loss, search, n_queries, n_features, sampling)
-                cells = cells_of(n_queries, n_features)
-                kb = sent["bytes"] / KB
-                lightgbm = sent["lines"] * cells * 16 / 2 / KB
-                rows.append(
-                    [
-                        f"{loss}, {search}",
-                        f"{sampling or 'all'}",
-                        f"{n_queries * SHAPE.rows_per_query}",
-                        f"{n_features}",
-                        f"{sent['lines']:.1f}",
-                        *(f"{one:.1f}" for one in kb[: len(growth.CALLS) - 1]),
-                        f"{sent['computed'] / KB:.1f}" if search in SEARCHES else "",
-                        f"{sent['messages'].sum():.0f}",
-                        f"{lightgbm:.0f}",
-                        f"{kb.sum() / lightgbm:.2f}",
-                    ]
-                )
-    head = [
-        "on 2 ranks",
-        "sampling",
-        "rows",
-        "features",
-        "histograms",
-        *growth.CALLS[:-1],
-        "of which sums, as computed",
+    """After section 4: KB and messages that one of two ranks sends for a tree, by rows and features."""
+    shapes = [(n, 136) for n in N_ROWS] + [(N_ROWS[0], n) for n in N_FEATURES if n != 136]
+
+    def make():
+        with growth.ranks(2) as run:
+            return np.array(
+                [
+                    [run(growth.sent, rows_of(*shape), model_of(search))[0] for search in SEARCHES]
+                    for shape in shapes
+                ]
+            )
+
+    found = kept(lab.folder, ("traffic", shapes, FEW), make)
+    rows = [
+        [f"{n_rows:,}", f"{n_features}", *(f"{one[0] / KB:.0f} ({one[1]:.0f})" for one in of_shape)]
+        for (n_rows, n_features), of_shape in zip(shapes, found, strict=True)
     ]
-    return [table([*head, "messages", "LightGBM, computed", "ours / its"], rows)]
+    return [table(["rows", "features", *SEARCHES.values()], rows)]
 
 
-def cells_of(n_queries, n_features):
-    """Bins of all features, with one each for missing values: distinct values, at most 255."""
-    return sum(min(255, len(np.unique(column))) + 1 for column in _rows(n_queries, n_features).X.T)
-
-
-PARTS = {"figure 3": figure_3, "division": division, "traffic": traffic}
+PARTS = {"figure 3": figure_3, "two": two, "depth": depth, "traffic": traffic}
