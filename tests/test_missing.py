@@ -311,7 +311,7 @@ def test_three_ways_are_the_best_of_all_that_there_are(split_search):
         if n_rows // least < 3:  # there is no room for three
             continue
         assert root["promise"] == pytest.approx(gain, rel=1e-5, abs=1e-6)
-        if root["split"]["then"]:
+        if root["split"]["second_gain"]:
             n_three += 1
             leaves = grown.leaves[grown.is_leaf]
             found = [sorted(slow.rows_of(grown, leaf).tolist()) for leaf in leaves]
