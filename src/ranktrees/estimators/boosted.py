@@ -72,6 +72,7 @@ from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_toge
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ranktrees.model.costs import FeatureCosts
     from ranktrees.model.ensemble import Trees
     from ranktrees.objectives.base import Link, Objective
     from ranktrees.processes.sharing import Share
@@ -124,8 +125,8 @@ class Plan:
     train: Followed
     validation: Followed | None
     stopping: EarlyStopping | None
-    costs: np.ndarray | None
-    step: Callable | None
+    costs: FeatureCosts | None
+    step: Callable[..., float] | None
     rate: float
     n_threads: int
 
@@ -462,7 +463,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             share=data.share,
             n_threads=plan.n_threads,
         )
-        callbacks = watchers if plan.stopping is None else [plan.stopping, *watchers]
+        callbacks: Sequence[Any] = watchers if plan.stopping is None else [plan.stopping, *watchers]
         return boost(
             make_grower,
             plan.bound,
@@ -497,8 +498,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         n_kept = start.n_init_trees + self.best_iteration_ * start.n_a_round
         kept = self._ensemble_of(plan.rows.mapper, start.ensemble)(trees).first(n_kept)
         for name in ("ensemble_", "ensembles_"):  # there may have been more, or fewer, classes before
-            vars(self).pop(name, None)
-        vars(self).update(plan.attributes(kept))
+            self.__dict__.pop(name, None)
+        self.__dict__.update(plan.attributes(kept))
         grown = kept.after(start.n_init_trees)
         warn_of_trees(self, grown, share.n_rows)
         if isinstance(plan.objective, Logistic | Softmax):
@@ -515,7 +516,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return float(self.max_features)  # a share, though it may be spelt 1
         return 1.0 if share.n_rows >= MANY_ROWS else self._share_of_features
 
-    def _stops(self, has_validation: bool) -> bool:
+    def _stops(self, has_validation: bool) -> Any:
         """Whether the fit may stop early, according to rows that it does not learn from."""
         return has_validation if self.early_stopping == "auto" else self.early_stopping
 
@@ -530,7 +531,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             sets = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
             return what_is_trained(self, rows.mapper, start.ensemble, sets)
 
-        scores = []
+        scores: Any = []
         if self._earlier() is not None:
             measure = spelt(self._measure_to_follow(rows.data))
             if self._followed.get("training") == measure:
@@ -538,7 +539,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
         return file.going_on(begun, trained)
 
-    def _require_some_query(self, validation: Followed) -> None:
+    def _require_some_query(self, validation: Any) -> None:
         """Raise if, whatever the scores, the measure to stop by has no value."""
         if isinstance(validation.measure, Ranked | Pooled) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
@@ -745,7 +746,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return init, None
         return init, self._out_of_fold(rows, data, queries, scored_like(init))
 
-    def _require_classes(self, classes: np.ndarray) -> None:
+    def _require_classes(self, classes: np.ndarray | None) -> None:
         """Raise if `init` was fitted to other classes than those of y: its odds may be reversed."""
         theirs = getattr(self.init, "classes_", None)
         if classes is not None and theirs is not None and not np.array_equal(theirs, classes):
@@ -760,11 +761,15 @@ class BoostedTrees(TreeEnsembleEstimator):
     ) -> np.ndarray:
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
         of_rows = rows, data.labels, data.weights, queries, data.query_of_row if data.qid_given else None
-        *given, folds_by = (None if of is None else _safe_indexing(of, as_they_came) for of in of_rows)
-        folds = folds_of_rows(self.init_cv, *given[:2], folds_by, is_classifier(self), "init_cv")
+        X, y, sample_weight, queries, folds_by = (
+            None if of is None else _safe_indexing(of, as_they_came) for of in of_rows
+        )
+        folds = folds_of_rows(self.init_cv, X, y, folds_by, is_classifier(self), "init_cv")
         predict = partial(scores_to_start_from, like=like)
         scores = np.empty(data.n_rows)
-        [scores[as_they_came]] = predict_out_of_fold([(self.init, predict)], *given, folds)
+        [scores[as_they_came]] = predict_out_of_fold(
+            [(self.init, predict)], X, y, sample_weight, queries, folds
+        )
         return scores
 
     def _fitted_forest(

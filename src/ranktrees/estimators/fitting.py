@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -59,20 +59,28 @@ if TYPE_CHECKING:
     from ranktrees.processes.sharing import Share
     from ranktrees.rows.data import FitData
     from ranktrees.rows.feedback import Feedback
-    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
     from ranktrees.training.callbacks import Watcher
     from ranktrees.training.checkpoints import CheckpointFile
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
+if TYPE_CHECKING:
+    Method = TypeVar("Method")
 
-    class CallbackSupportMixin:
-        """Nothing to support yet."""
+    class CallbackSupportMixin: ...
 
-    def with_callbacks(method):
-        """Return the method as it is."""
-        return method
+    def with_callbacks(method: Method) -> Method: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # scikit-learn before 1.9
+
+        class CallbackSupportMixin:
+            """Nothing to support yet."""
+
+        def with_callbacks(method):
+            """Return the method as it is."""
+            return method
 
 
 ROWS_TO_CUT = 200_000  # more rows do not place the cuts of 255 bins better
@@ -209,15 +217,15 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     subsample_for_bin: int | None = ROWS_TO_CUT
     split_search: str = "auto"
     categorical_features: ArrayLike | str | None = "from_dtype"
-    monotonic_cst: ArrayLike | Mapping | None = None
-    interaction_cst: str | Sequence | None = None
+    monotonic_cst: ArrayLike | Mapping[Any, Any] | None = None
+    interaction_cst: str | Sequence[Any] | None = None
     handle_missing: str = "learned"
-    feature_costs: ArrayLike | Mapping | None = None
+    feature_costs: ArrayLike | Mapping[Any, Any] | None = None
     cost_rule: str = "rank"
     cost_weight: float = 1.0
-    feature_groups: Sequence | None = None
+    feature_groups: Sequence[Any] | None = None
     warm_start: bool = False
-    checkpoint: str | os.PathLike | None = None
+    checkpoint: PathLike | None = None
     checkpoint_every: int = 10
     verbose: int | str = 0
     random_state: int | np.random.RandomState | None = None
@@ -346,7 +354,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         scores: dict[str, Sequence[float]] | None = None,
     ) -> Iterator[list[Watcher]]:
         """Yield the callbacks that show progress: by ``verbose``, on one rank, and scikit-learn's."""
-        watchers = []
+        watchers: list[Watcher] = []
         if data.share.communicator.rank > 0:
             pass
         elif self.verbose == "bar":
@@ -568,6 +576,6 @@ def bound_to(objective: Objective, data: FitData, n_threads: int) -> Bound:
     return objective.bind(*rows, n_threads, *shares, **data.feedback)
 
 
-def as_read(X: RowsLike, data: FitData) -> Any:
+def as_read(X: RowsLike, data: Any) -> Any:
     """Return X as it was passed, for other kinds of models; batches as they were read."""
     return data.X if isinstance(X, Batches) else X

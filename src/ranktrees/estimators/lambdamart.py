@@ -28,7 +28,6 @@ from ranktrees.support.listed import in_order
 
 if TYPE_CHECKING:
     from ranktrees.evaluation.early_exit import EarlyExit
-    from ranktrees.objectives.base import Bound
     from ranktrees.processes.sharing import Share
     from ranktrees.support.annotations import IdsLike, RowsLike
 
@@ -180,10 +179,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: str | Objective | Callable = field(default="lambdamart", kw_only=False)
+    loss: str | Objective | Callable[..., Any] = field(default="lambdamart", kw_only=False)
     measure: AnyMeasure = "ndcg@10"
     truncation_level: int | None = 30
-    gain: ArrayLike | str | Callable | None = None
+    gain: ArrayLike | str | Callable[..., Any] | None = None
     sigma: float = 1.0
     score_gap_norm: float | None = 0.3
     query_norm: str = "log"
@@ -428,8 +427,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         queries = find_queries(rows.shape[0], {"qid": qid, "groups": groups}, {"X": X})
         order, offsets = queries or (None, np.array([0, rows.shape[0]]))
         data = FitData(rows, None, None, order, offsets, queries is not None)
-        data = Feedback(pairs, pair_weight, pair_target).joined(data)
-        return data.preferences.agreement(data.internal(self._scores(X, rows)))
+        preferences: Any = Feedback(pairs, pair_weight, pair_target).joined(data).preferences
+        return preferences.agreement(data.internal(self._scores(X, rows)))
 
     @with_keywords
     def refit_leaves(
@@ -529,7 +528,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         return None
 
-    def _resume(self, bound: Bound, stages: Iterator[np.ndarray]) -> None:
+    def _resume(self, bound: Any, stages: Iterator[np.ndarray]) -> None:
         if not (hasattr(bound, "propensities") and hasattr(self, "propensities_")):
             return
         if self._n_counted == self.n_iter_ or bound.objective.propensities is not None:
@@ -539,24 +538,26 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         for iteration, scores in enumerate(stages):
             bound.gradients(scores, *np.empty((2, len(scores))), iteration)
 
-    def _keep_of(self, bound: Bound) -> None:
+    def _keep_of(self, bound: Any) -> None:
         for name in ("propensities_", "unclicked_propensities_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if hasattr(bound, "propensities"):
             self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
 
     @property
-    def _step_rows(self) -> str:
+    def _step_rows(self) -> str:  # type: ignore[override]
         return self.step_rows
 
     @property
-    def _mean_leaves(self) -> bool:
+    def _mean_leaves(self) -> bool:  # type: ignore[override]
         return self.leaf_values == "mean"
 
     def _rate(self, share: Share) -> float:
         return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(share)
 
-    def _step(self, data: FitData, held_out: FitData | None, n_threads: int) -> Callable[..., float] | None:
+    def _step(
+        self, data: FitData | None, held_out: FitData | None, n_threads: int
+    ) -> Callable[..., float] | None:
         interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.step == "newton":
             if interval != (default := type(self).step_interval):

@@ -230,7 +230,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         prices = self._prices(costs, used)
         make_grower = self._growers(mapper, codes, 1, prices, data.share)
         ensemble_of = self._ensemble_of(mapper, before)
-        bootstrap, out_of_bag = self._bootstrap(data, seed), None
+        bootstrap = self._bootstrap(data, seed)
+        out_of_bag: Any = None
         if self.oob_score:
             out_of_bag = _out_of_bag(before, bootstrap, own, data.n_rows, n_threads)
             if before is self._earlier():
@@ -258,7 +259,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             warn_of_samples(scores, self.bootstrap_unit)
             self._score_out_of_bag(data, own, scores, n_threads)
         self._seed_, self._fitted_costs = seed, costs
-        vars(self).update(_forest_attributes(ensemble_of(trees)))
+        self.__dict__.update(_forest_attributes(ensemble_of(trees)))
         warn_of_trees(self, self.ensemble_, own.share.n_rows)
 
     def _check_samples(self, n_earlier: int) -> None:
@@ -290,11 +291,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
 
     def _bootstrap(self, data: FitData, seed: int) -> Bootstrap:
-        unit = self.bootstrap_unit if self.bootstrap else None
+        unit: Any = self.bootstrap_unit if self.bootstrap else None
         n_units = data.n_rows if unit == "row" else len(data.offsets) - 1
-        n_draws = self.max_samples
+        n_draws: Any = self.max_samples
         if isinstance(n_draws, Real) and not isinstance(n_draws, Integral):
-            n_draws = max(1, round(n_draws * n_units))
+            n_draws = max(1, round(n_draws * n_units))  # type: ignore[call-overload]
         if n_draws is not None and n_draws > n_units:
             units = {"row": "rows", "query": "queries"}[unit]
             raise ValueError(
@@ -327,11 +328,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
 
     def _forget_scores(self) -> None:
         for name in ("oob_score_", "oob_prediction_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
-    def _oob_measure(self) -> Measure | None:
+    def _oob_measure(self) -> Any:
         is_true = isinstance(self.oob_score, (bool, np.bool_))
-        return self._measure() if is_true else as_measure(self.oob_score)
+        return self._measure() if is_true else as_measure(self.oob_score)  # type: ignore[arg-type]
 
     def _score_out_of_bag(self, data: FitData, own: FitData, scores: np.ndarray, n_threads: int) -> None:
         seen = ~np.isnan(scores)
@@ -356,7 +357,7 @@ def _out_of_bag(
     numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
     for first in range(0, len(ensemble), STAGES):
         trees = ensemble.first(min(first + STAGES, len(ensemble))).after(first)
-        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), own.X))
+        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), own.X))  # type: ignore[misc]
         for tree, (root, leaf) in enumerate(zip(trees.tree_offsets, leaves.T, strict=False), first):
             left_out = bootstrap.times(tree)[numbers] == 0
             out_of_bag.add(numbers[left_out], trees.nodes["value"][root + leaf[left_out]])

@@ -118,7 +118,7 @@ class Measure:
 
     def __call__(
         self,
-        y_true: ArrayLike | None = None,
+        y_true: Any = None,
         y_score: ArrayLike | None = None,
         *others: Any,
         qid: IdsLike | None = None,

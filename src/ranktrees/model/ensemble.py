@@ -85,7 +85,7 @@ class Tree:
         return _depth(self.nodes, np.array([0, len(self.nodes)]))
 
 
-class Trees(Sequence):
+class Trees(Sequence[Any]):
     """A growing sequence of trees, from which an ensemble is made.
 
     Each tree is copied to its place in one array, or written there in the first place, so that no tree is in
@@ -320,11 +320,11 @@ class Ensemble:
         *,
         n_features: int,
         bitsets: ArrayLike | None = None,
-        categories: Sequence | None = None,
+        categories: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
-        category_levels: Mapping[int, Sequence] | None = None,
+        category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> None:
         bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
@@ -385,15 +385,15 @@ class Ensemble:
     @classmethod
     def from_trees(
         cls,
-        trees: Sequence[NDArray],
-        bitsets: Sequence[NDArray | None] | None = None,
+        trees: Sequence[NDArray[Any]],
+        bitsets: Sequence[NDArray[Any] | None] | None = None,
         *,
         n_features: int,
-        categories: Sequence | None = None,
+        categories: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
-        category_levels: Mapping[int, Sequence] | None = None,
+        category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> Ensemble:
         """Build from one array of nodes per tree.
 
@@ -436,7 +436,7 @@ class Ensemble:
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _with_columns(
-        self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]] | None
+        self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]]
     ) -> Ensemble:
         """The same trees, shared, with other column names; levels that cannot be written are left out."""
         ensemble = Ensemble.__new__(Ensemble)
@@ -471,6 +471,10 @@ class Ensemble:
 
     def __len__(self) -> int:
         return self.n_trees
+
+    if TYPE_CHECKING:  # which do not know that __getitem__ is enough
+
+        def __iter__(self) -> Iterator[Tree]: ...
 
     def __getitem__(self, t: int) -> Tree:
         if isinstance(t, slice):
@@ -938,7 +942,9 @@ def _require_ensemble(value: object, seen: str) -> None:
 
 def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
     called = _called_by_any(ensembles)
-    categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
+    categories: Sequence[Any] = [
+        reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)
+    ]
     categories = _checked_categories(categories, ensembles[0].n_features)
     ensembles = [one._with_categories(categories) for one in ensembles]
     grown = [one for one in ensembles if one.n_trees]
@@ -963,7 +969,8 @@ def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
 
 def _called_by_any(ensembles: Sequence[Ensemble]) -> tuple[Any, Any]:
     """The names and levels of columns that any of the ensembles knows; raises if they do not agree."""
-    names, levels = None, {}
+    names: Any = None
+    levels: dict[int, Any] = {}
     for one in ensembles:
         names = one.feature_names if names is None else names
         if one.feature_names not in (None, names):
