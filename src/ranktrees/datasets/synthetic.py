@@ -6,7 +6,7 @@ roots only, which every machine rounds alike.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 from ranktrees.support.numeric import is_real, is_whole
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.support.annotations import RandomState
 
@@ -65,6 +65,36 @@ _STREAM_LENGTH = (400, 12, 8, 12)
 _STREAM_MATCH = (0.85, 0.6, 0.75, 0.5)
 _STREAM_COVERED = (0.7, 0.5, 0.45, 0.2)
 _TERMS_SHARES = (0.16, 0.28, 0.24, 0.15, 0.08, 0.05, 0.03, 0.01)
+
+
+@overload
+def make_ranking(
+    n_queries: int = 100,
+    kind: Literal["polynomial", "web"] = "polynomial",
+    *,
+    rows_per_query: ArrayLike | None = None,
+    n_features: int | None = None,
+    n_grades: int = 5,
+    grade_shares: ArrayLike | None = None,
+    noise: float | None = None,
+    random_state: RandomState = None,
+    return_X_y_qid: Literal[False] = False,
+) -> Bunch: ...
+
+
+@overload
+def make_ranking(
+    n_queries: int = 100,
+    kind: Literal["polynomial", "web"] = "polynomial",
+    *,
+    rows_per_query: ArrayLike | None = None,
+    n_features: int | None = None,
+    n_grades: int = 5,
+    grade_shares: ArrayLike | None = None,
+    noise: float | None = None,
+    random_state: RandomState = None,
+    return_X_y_qid: Literal[True],
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]: ...
 
 
 def make_ranking(

@@ -34,7 +34,6 @@ from ranktrees.estimators.fitting import (
     bound_to,
     is_same_link,
     link_of,
-    with_callbacks,
 )
 from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
@@ -61,6 +60,7 @@ from ranktrees.rows import ValidationRows, check_validation, compare_columns, is
 from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import RowSampler, hold_out
 from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.spool import Spool
 from ranktrees.support.warning import FitWarning, warn

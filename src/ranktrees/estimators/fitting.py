@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,7 @@ from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import rows_to_cut
 from ranktrees.support.numeric import is_real
 from ranktrees.support.parallel import effective_n_threads, threads_for
+from ranktrees.support.scikit_learn import CallbackSupportMixin
 from ranktrees.training.boosting import Followed
 from ranktrees.training.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
 from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
@@ -62,26 +63,6 @@ if TYPE_CHECKING:
     from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
     from ranktrees.training.callbacks import Watcher
     from ranktrees.training.checkpoints import CheckpointFile
-
-if TYPE_CHECKING:
-    Method = TypeVar("Method")
-
-    class CallbackSupportMixin: ...
-
-    def with_callbacks(method: Method) -> Method: ...
-
-else:
-    try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
-    except ImportError:  # scikit-learn before 1.9
-
-        class CallbackSupportMixin:
-            """Nothing to support yet."""
-
-        def with_callbacks(method):
-            """Return the method as it is."""
-            return method
-
 
 ROWS_TO_CUT = 200_000  # more rows do not place the cuts of 255 bins better
 

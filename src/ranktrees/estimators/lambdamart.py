@@ -15,7 +15,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
-from ranktrees.estimators.fitting import with_callbacks
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.evaluation.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.measures import Measure, as_measure
@@ -25,6 +24,7 @@ from ranktrees.objectives.by_measure import GAPS
 from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 from ranktrees.rows.feedback import NOTHING, Feedback
 from ranktrees.support.listed import in_order
+from ranktrees.support.scikit_learn import with_callbacks
 
 if TYPE_CHECKING:
     from ranktrees.evaluation.early_exit import EarlyExit

@@ -10,7 +10,7 @@ from inspect import signature
 from typing import Any, ParamSpec, Self, TypeVar, dataclass_transform
 
 from ranktrees.estimators.docstrings import filled
-from ranktrees.support.annotations import EstimatorMixin
+from ranktrees.support.scikit_learn import EstimatorMixin
 
 __all__ = ["KnownParameters", "look_up", "with_keywords", "with_parameters"]
 

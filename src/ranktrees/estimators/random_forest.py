@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ranktrees.estimators.fit_warnings import warn_of_no_more_trees, warn_of_samples, warn_of_trees
-from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
+from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.starting import STAGES
 from ranktrees.measures import Measure, as_measure
@@ -21,6 +21,7 @@ from ranktrees.objectives import as_objective
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows.sampling import Bootstrap
 from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spool import by_parts
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.forest import OutOfBag, grow_forest

@@ -22,7 +22,6 @@ from sklearn.utils._param_validation import (
     Interval,
     RealNotInt,
     validate_parameter_constraints,
-    validate_params,
 )
 from sklearn.utils.validation import _num_samples
 
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
 
     from ranktrees.measures.base import Measure
     from ranktrees.measures.named import AnyMeasure
-    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.support.scikit_learn import validate_params
+from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 

@@ -23,7 +23,6 @@ from ranktrees.support.parallel import effective_n_threads
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.estimators.fitted import FittedTrees
     from ranktrees.measures.base import Measure
     from ranktrees.measures.named import AnyMeasure
     from ranktrees.rows.data import FitData
@@ -84,7 +83,7 @@ class PickedEarlyExit:
 
 
 def pick_early_exit(
-    ranker: FittedTrees,
+    ranker: Any,
     X: RowsLike,
     y: ArrayLike,
     *,
@@ -241,7 +240,7 @@ class _Trial:
 
     def __init__(
         self,
-        ranker: FittedTrees,
+        ranker: Any,
         data: FitData,
         measure: Measure,
         confidence: float | None,

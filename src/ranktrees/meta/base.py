@@ -10,7 +10,7 @@ from ranktrees.evaluation.best import best_rows, require_how_many
 from ranktrees.evaluation.predictions import scores_by
 from ranktrees.measures import as_measure
 from ranktrees.rows import check_score, find_queries, qid_of
-from ranktrees.support.annotations import EstimatorMixin
+from ranktrees.support.scikit_learn import EstimatorMixin
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,8 +14,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _num_samples,
@@ -36,6 +35,7 @@ from ranktrees.rows import (
     warn_of_order,
 )
 from ranktrees.rows.labels import check_labels, check_weights
+from ranktrees.support.scikit_learn import available_if, validate_params
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

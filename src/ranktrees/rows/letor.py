@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -60,6 +60,32 @@ _ROW = re.compile(
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
 _NUMBER = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 _QID = re.compile(_QUERY)
+
+
+@overload
+def load_letor(
+    path: PathLike | BinaryIO,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    sparse: bool = False,
+    absent: float = 0.0,
+    return_ids: bool = False,
+    return_X_y_qid: Literal[False] = False,
+) -> Bunch: ...
+
+
+@overload
+def load_letor(
+    path: PathLike | BinaryIO,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    sparse: bool = False,
+    absent: float = 0.0,
+    return_ids: bool = False,
+    return_X_y_qid: Literal[True],
+) -> tuple[Any, ...]: ...
 
 
 def load_letor(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +12,3 @@ IdsLike: TypeAlias = ArrayLike | Sequence[Hashable]  # one id per row
 PathLike: TypeAlias = str | os.PathLike[str]
 Worth: TypeAlias = ArrayLike | str | Callable[..., Any]  # a gain or a discount: a name, a table or a function
 RandomState: TypeAlias = int | np.random.Generator | np.random.RandomState | None
-
-if TYPE_CHECKING:
-    from sklearn.base import BaseEstimator
-
-    EstimatorMixin: TypeAlias = BaseEstimator  # what a mixin may take for granted
-else:
-    EstimatorMixin = object
