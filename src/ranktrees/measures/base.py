@@ -520,7 +520,9 @@ class Preset(property):
 
     if TYPE_CHECKING:
 
-        def __get__(self, instance: Any, owner: type | None = None, /) -> Measure: ...
+        def __get__(  # type: ignore[override]
+            self, instance: Any, owner: type | None = None, /
+        ) -> Measure: ...
 
 
 def weighted_mean(
