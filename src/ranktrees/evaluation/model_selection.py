@@ -29,13 +29,13 @@ from ranktrees.evaluation.predictions import score_method
 from ranktrees.measures import as_measure
 from ranktrees.rows import class_numbers, find_queries, find_query_of_rows, qid_of, query_of_rows
 from ranktrees.rows.values import as_seen
+from ranktrees.support.scikit_learn import validate_params
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ranktrees.measures.base import Measure
     from ranktrees.measures.named import AnyMeasure
-    from ranktrees.support.scikit_learn import validate_params
 from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
