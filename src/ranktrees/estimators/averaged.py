@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,7 +149,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    quality: str = field(default="best", kw_only=False)
+    quality: Literal["fast", "balanced", "best"] = field(default="best", kw_only=False)
     measure: AnyMeasure = "ndcg@10"
     max_iter: int = 1000
     n_iter_no_change: int = 100
@@ -157,7 +157,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     validation_fraction: float = 0.2
     categorical_features: ArrayLike | str | None = "from_dtype"
     monotonic_cst: ArrayLike | Mapping[Any, Any] | None = None
-    interaction_cst: str | Sequence[Any] | None = None
+    interaction_cst: Literal["pairwise", "no_interactions"] | Sequence[Any] | None = None
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None

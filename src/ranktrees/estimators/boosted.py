@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -70,7 +70,7 @@ from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_t
 from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.model.costs import FeatureCosts
     from ranktrees.model.ensemble import Trees
@@ -249,9 +249,9 @@ class BoostedTrees(TreeEnsembleEstimator):
     min_gain_to_split: float = 0.0
     min_hessian_to_split: float = 0.0
     max_features: float | None = None
-    split_criterion: str = "newton"
+    split_criterion: Literal["newton", "squared_error"] = "newton"
     gradient_sampling: float | None = 1.5
-    early_stopping: bool | str = "auto"
+    early_stopping: bool | Literal["auto"] = "auto"
     scoring: AnyMeasure | None = "loss"
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -266,6 +266,14 @@ class BoostedTrees(TreeEnsembleEstimator):
     _share_of_features = 0.5  # that each split chooses among if rows are few
     _step_rows = "train"
     _mean_leaves = False
+
+    if TYPE_CHECKING:  # what a fit sets with the trees
+
+        @property
+        def init_(self) -> Any: ...
+
+        @property
+        def init_scores_(self) -> NDArray[np.float64] | None: ...
 
     @with_callbacks
     @with_keywords

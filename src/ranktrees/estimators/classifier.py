@@ -124,7 +124,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     __metadata_request__predict = dict.fromkeys(SCORES_REQUEST, UNUSED) | {"n_trees": True}
     __metadata_request__predict_proba = {"n_trees": True}  # noqa: RUF012
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        @property
+        def classes_(self) -> NDArray[Any]: ...
+
+    else:
 
         def __getattr__(self, name: str) -> Any:
             if name == "ensemble_" and self._has_several:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -196,19 +196,19 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     min_samples_leaf: int = 20
     max_bins: int = 255
     subsample_for_bin: int | None = ROWS_TO_CUT
-    split_search: str = "auto"
+    split_search: Literal["auto", "full", "coarse_to_fine", "exact", "streaming", "pgbrt"] = "auto"
     categorical_features: ArrayLike | str | None = "from_dtype"
     monotonic_cst: ArrayLike | Mapping[Any, Any] | None = None
-    interaction_cst: str | Sequence[Any] | None = None
-    handle_missing: str = "learned"
+    interaction_cst: Literal["pairwise", "no_interactions"] | Sequence[Any] | None = None
+    handle_missing: Literal["learned", "left", "right", "three_way"] = "learned"
     feature_costs: ArrayLike | Mapping[Any, Any] | None = None
-    cost_rule: str = "rank"
+    cost_rule: Literal["rank", "worth"] = "rank"
     cost_weight: float = 1.0
     feature_groups: Sequence[Any] | None = None
     warm_start: bool = False
     checkpoint: PathLike | None = None
     checkpoint_every: int = 10
-    verbose: int | str = 0
+    verbose: int | Literal["bar"] = 0
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,7 +29,7 @@ from ranktrees.support.scikit_learn import with_callbacks
 if TYPE_CHECKING:
     from ranktrees.evaluation.early_exit import EarlyExit
     from ranktrees.processes.sharing import Share
-    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.support.annotations import IdsLike, RowsLike, Worth
 
 # Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
@@ -182,18 +182,18 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     loss: str | Objective | Callable[..., Any] = field(default="lambdamart", kw_only=False)
     measure: AnyMeasure = "ndcg@10"
     truncation_level: int | None = 30
-    gain: ArrayLike | str | Callable[..., Any] | None = None
+    gain: Worth | None = None
     sigma: float = 1.0
     score_gap_norm: float | None = 0.3
-    query_norm: str = "log"
+    query_norm: Literal["none", "log", "unit"] = "log"
     noise: float = 0.0
     n_orders: int = 1
     bias_norm: float = 0.25
     propensities: ArrayLike | None = None
-    step: str = "newton"
+    step: Literal["newton", "optimal"] = "newton"
     step_interval: ArrayLike = (0.1, 5.0)
-    step_rows: str = "train"
-    leaf_values: str = "newton"
+    step_rows: Literal["train", "validation"] = "train"
+    leaf_values: Literal["newton", "mean"] = "newton"
     gradient_sampling: float | None = 4.0
     scoring: AnyMeasure | None = None
     n_iter_no_change: int = 50

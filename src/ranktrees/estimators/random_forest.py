@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -117,10 +117,10 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     measure: AnyMeasure = "ndcg@10"
     max_leaf_nodes: int | None = None
     min_samples_leaf: int = 10
-    max_features: str | float | None = "sqrt"
-    split_search: str = "full"
+    max_features: Literal["sqrt", "log2"] | float | None = "sqrt"
+    split_search: Literal["full", "exact"] = "full"
     bootstrap: bool = True
-    bootstrap_unit: str = "row"
+    bootstrap_unit: Literal["row", "query"] = "row"
     max_samples: int | float | None = None
     oob_score: bool | AnyMeasure = False
     stage_size: int = 8

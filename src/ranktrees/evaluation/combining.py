@@ -47,7 +47,7 @@ from ranktrees.support.plotting import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.measures.named import AnyMeasure
     from ranktrees.support.annotations import IdsLike, RowsLike
@@ -105,9 +105,9 @@ class WeightCurve:
 
     weight: float
     value: float
-    weights: np.ndarray
-    values: np.ndarray
-    values_at: np.ndarray
+    weights: NDArray[np.float64]
+    values: NDArray[np.float64]
+    values_at: NDArray[np.float64]
     form: str
     measure: Measure
 

@@ -54,7 +54,7 @@ from ranktrees.support.parallel import effective_n_threads
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.measures.named import AnyMeasure
     from ranktrees.support.annotations import IdsLike
@@ -288,8 +288,8 @@ class Comparison:
     test: str
     confidence: float
     measure: Measure | None
-    values_a: np.ndarray = field(compare=False)
-    values_b: np.ndarray = field(compare=False)
+    values_a: NDArray[np.float64] = field(compare=False)
+    values_b: NDArray[np.float64] = field(compare=False)
 
     def __repr__(self) -> str:
         what = "values" if self.measure is None else repr(self.measure)
@@ -606,7 +606,7 @@ def _query_values(name: str, values: Any) -> np.ndarray:
 # ---- several rankers against one ---------------------------------------------------------------------------
 
 
-def holm(p_values: ArrayLike) -> np.ndarray:
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     r"""Adjust p-values for multiple comparisons, by Holm's method.
 
     The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. If all

@@ -13,6 +13,7 @@ from ranktrees.support.plotting import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from ranktrees.evaluation.early_exit import EarlyExit
     from ranktrees.rows.queries import Queries
@@ -45,9 +46,9 @@ class CostCurve:
     """
 
     measure: str
-    n_trees: np.ndarray
-    cost: np.ndarray
-    value: np.ndarray
+    n_trees: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    value: NDArray[np.float64]
 
     def __repr__(self) -> str:
         if not len(self.n_trees):

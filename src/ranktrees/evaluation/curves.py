@@ -23,6 +23,7 @@ from ranktrees.support.spelling import spelt
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from ranktrees.measures.named import AnyMeasure
 
@@ -61,11 +62,11 @@ class ScoreCurves:
     (20, 0.75)
     """
 
-    n_trees: np.ndarray
-    values: dict[tuple[str, Any], np.ndarray]
+    n_trees: NDArray[np.int64]
+    values: dict[tuple[str, Any], NDArray[np.float64]]
     kept: int
 
-    def __getitem__(self, key: tuple[str, AnyMeasure]) -> np.ndarray:
+    def __getitem__(self, key: tuple[str, AnyMeasure]) -> NDArray[np.float64]:
         name, measure = key
         return self.values[self._keys(name, measure)[0]]
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -115,7 +115,7 @@ class EarlyExit:
     drop: float | Sequence[float] | None = None
     threshold: float | Sequence[float] | None = None
     keep_at_least: int = 0
-    among: str = "query"
+    among: Literal["query", "all"] = "query"
 
     def __post_init__(self) -> None:
         _exactly_one(every=self.every, at=self.at)

@@ -32,7 +32,7 @@ from ranktrees.rows.values import as_seen
 from ranktrees.support.scikit_learn import validate_params
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.measures.base import Measure
     from ranktrees.measures.named import AnyMeasure
@@ -106,7 +106,7 @@ class QueryKFold(BaseCrossValidator):
 
     def split(
         self, X: RowsLike, y: object = None, groups: IdsLike | None = None, *, qid: IdsLike | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the training rows and the test rows of every fold.
 
         Parameters
@@ -217,7 +217,7 @@ class QueryShuffleSplit(BaseCrossValidator):
 
     def split(
         self, X: RowsLike, y: object = None, groups: IdsLike | None = None, *, qid: IdsLike | None = None
-    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the training rows and the test rows of every split.
 
         Parameters

@@ -12,13 +12,15 @@ from ranktrees.model.ensemble import depths_of, unpack
 from ranktrees.rows import check_rows
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ranktrees.model.ensemble import Ensemble
     from ranktrees.support.annotations import RowsLike
 
 VALUES_AT_ONCE = 2**18  # nodes times points times rows, so that the working set stays in the second cache
 
 
-def contributions(model: Any, X: RowsLike) -> tuple[np.ndarray, np.ndarray]:
+def contributions(model: Any, X: RowsLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Return what each feature adds to the score of each row, as Shapley values.
 
     A score is the sum of a start, which all rows have in common, and of what each feature adds to it,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -129,7 +129,7 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self,
         n_estimators: int = 100,
         *,
-        max_features: float | str | None = "sqrt",
+        max_features: Literal["sqrt", "log2"] | float | None = "sqrt",
         max_iter: int = 10,
         tol: float = 0.2,
         random_state: int | np.random.RandomState | None = None,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import sklearn
@@ -153,7 +153,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
 
     estimator: Any = field(kw_only=False)
     scoring: Any = field(default="expected_relevance", kw_only=False)
-    method: str = "ordinal"
+    method: Literal["ordinal", "multiclass"] = "ordinal"
     measure: AnyMeasure = "ndcg@10"
     validation_fraction: float | None = None
     random_state: Any = None

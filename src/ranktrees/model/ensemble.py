@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import add
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from ranktrees.support.listed import are_in_order
 from ranktrees.support.numeric import is_whole
 
 if TYPE_CHECKING:
-    from ranktrees.support.annotations import PathLike
+    from ranktrees.support.annotations import PathLike, RowsLike
 
 __all__ = ["Ensemble", "Tree", "Trees"]
 
@@ -714,7 +714,7 @@ class Ensemble:
         return self._replace(bitsets=bitsets, categories=categories)
 
     def predict(
-        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+        self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Score rows; see `ranktrees.model.scoring.predict`.
 
@@ -737,7 +737,7 @@ class Ensemble:
         return scoring.predict(self, X, n_threads, start=start)
 
     def staged_predict(
-        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+        self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
     ) -> Iterator[NDArray[np.float64]]:
         """Score rows after each tree; see `ranktrees.model.scoring.staged_predict`.
 
@@ -753,7 +753,7 @@ class Ensemble:
         """
         return scoring.staged_predict(self, X, n_threads, start=start)
 
-    def leaves(self, X: ArrayLike, n_threads: int = 1) -> NDArray[np.int32]:
+    def leaves(self, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
         """Find the leaf that each row reaches in each tree; see `ranktrees.model.scoring.leaves`.
 
         Parameters
@@ -768,7 +768,7 @@ class Ensemble:
         """
         return scoring.leaves(self, X, n_threads)
 
-    def feature_importances(self, kind: str = "gain") -> NDArray[np.float64]:
+    def feature_importances(self, kind: Literal["gain", "split"] = "gain") -> NDArray[np.float64]:
         """Return how much the trees use each feature.
 
         Parameters
