@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import sklearn
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -23,11 +24,9 @@ from ranktrees.measures.base import query_weights
 from ranktrees.rows import carry_queries, hand_queries, query_offsets, wants_queries_together
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from ranktrees.support.annotations import RowsLike
 
-Fold: TypeAlias = tuple[np.ndarray, np.ndarray]  # the rows to train on, and those to predict
+Fold: TypeAlias = tuple[Any, Any]  # the rows to train on, and those to predict, by number
 
 
 def clone_except(estimator: Any, kept: Sequence[str]) -> Any:
@@ -303,7 +302,7 @@ def predict_out_of_fold(
 
 
 def _predict_fold(
-    estimator: Any, predict: Callable[..., Any], rows: tuple[Any, ...], train: np.ndarray, test: np.ndarray
+    estimator: Any, predict: Callable[..., Any], rows: tuple[Any, ...], train: Any, test: Any
 ) -> np.ndarray:
     model = fitted_clone(estimator, *(None if of is None else _safe_indexing(of, train) for of in rows))
     return predict(model, _safe_indexing(rows[0], test))

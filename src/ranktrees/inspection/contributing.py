@@ -103,7 +103,9 @@ def contributions(model: Any, X: RowsLike) -> tuple[NDArray[np.float64], NDArray
     return parts, starts
 
 
-def _contributions_to(ensemble: Ensemble, rows: Any, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _contributions_to(
+    ensemble: Ensemble, rows: Any, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     start = np.full(rows.shape[0], ensemble.base) if start is None else np.array(start, np.float64)
     scale = 1 / len(ensemble) if ensemble.average and len(ensemble) else 1.0
     parts = np.zeros((ensemble.n_features, rows.shape[0]))

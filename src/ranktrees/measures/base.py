@@ -432,7 +432,7 @@ class Measure:
         self.check_labels(labels)
         return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
 
-    def deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
+    def deltas(self, labels: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
         """Return the deltas: the changes of the measure when two rows of a query swap places in the ranking.
 
         The ranking is by descending score, with rows of equal scores in their given order. ``ties`` plays no

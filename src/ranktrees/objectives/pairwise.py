@@ -211,7 +211,7 @@ class RankNet(OfPairs):
 
     def bind(
         self,
-        labels: np.ndarray,
+        labels: Any,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
@@ -282,7 +282,7 @@ class GBRank(OfPairs):
 
     def bind(
         self,
-        labels: np.ndarray,
+        labels: Any,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,

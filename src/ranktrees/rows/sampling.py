@@ -203,7 +203,7 @@ class Bootstrap:
     seed : int
     """
 
-    def __init__(self, offsets: np.ndarray, unit: str, n_draws: int, seed: int) -> None:
+    def __init__(self, offsets: np.ndarray, unit: str, n_draws: int | None, seed: int) -> None:
         self.offsets = offsets
         self.unit = unit
         self.n_draws = n_draws
