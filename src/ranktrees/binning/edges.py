@@ -7,11 +7,19 @@ If rows are dealt to ranks, each column is put together again on one rank, from 
     rank 1   columns 0 1 2 3 ..   distinct values, masses --'--> 1 cuts columns 1 3 .. --'--> all cuts
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
 import numpy as np
 from scipy import sparse
 
 from ranktrees._core.binning import binning as _kernels
 from ranktrees.support.spool import Spool
+
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
 
 __all__ = ["MOST_BINS", "find_edges", "row_limits"]
 
@@ -27,11 +35,20 @@ _BYTES_TOGETHER = 96  # of each row of a dense X, nearly always in two cache lin
 _MOST_COLUMNS = 4096
 
 
-def find_edges(X, categorical, max_bins, n_threads, communicator, order, weights, wanted):
+def find_edges(
+    X: Any,
+    categorical: np.ndarray,
+    max_bins: int | None,
+    n_threads: int,
+    communicator: Communicator,
+    order: np.ndarray | None,
+    weights: np.ndarray | None,
+    wanted: np.ndarray,
+) -> dict[int, Any]:
     """Return the number of edges, and the edges, of each wanted feature, by the rows of all ranks."""
-    rows = (_SparseRows if sparse.issparse(X) else _DenseRows)(X, order)
+    rows: _SparseRows | _DenseRows = (_SparseRows if sparse.issparse(X) else _DenseRows)(X, order)
     blocks, weights = _agree(rows, weights, wanted, n_threads, communicator)
-    found = {}
+    found: dict[int, Any] = {}
     for (first, last), columns in zip(blocks, rows.columns(blocks, weights, n_threads), strict=True):
         columns.sizes[~wanted[first:last]] = 0
         own = first + _dealt_to(communicator.rank, communicator.size, first, last)
@@ -48,10 +65,10 @@ class _Columns:
     weight.
     """
 
-    def __init__(self, dtype, most_values, weighted, n_threads):
+    def __init__(self, dtype: Any, most_values: np.ndarray, weighted: bool, n_threads: int) -> None:
         n_values, longest = int(most_values.sum()) + 1, int(most_values.max(initial=0)) + 1
         self.values = np.empty(n_values, dtype=dtype)
-        self.weights = np.empty(n_values, dtype=np.uint32) if weighted else None
+        self.weights: Any = np.empty(n_values, dtype=np.uint32) if weighted else None
         self.spare = np.empty((n_threads, longest), dtype=dtype)
         self.spare_weights = np.empty((n_threads, longest), dtype=np.uint32) if weighted else None
         n_pieces = longest + _kernels.MOST_PIECES
@@ -60,12 +77,14 @@ class _Columns:
         self.places = np.cumsum(most_values) - most_values
         self.begin(len(most_values))
 
-    def begin(self, n_columns):
+    def begin(self, n_columns: int) -> None:
         """Begin with this many columns, of which nothing is known yet."""
         self.starts = self.places[:n_columns]
         self.sizes, self.zero_mass = np.zeros((2, n_columns), dtype=np.int64)
 
-    def find_edges(self, is_categorical, max_bins, n_threads):
+    def find_edges(
+        self, is_categorical: np.ndarray, max_bins: int | None, n_threads: int
+    ) -> list[tuple[Any, ...]]:
         """Return how many cuts (or categories) each column has, and the first of them. The values are lost.
 
         All cuts are returned, but at most 255 categories.
@@ -91,7 +110,7 @@ class _Columns:
         )
         return [(n, own[:n].copy()) for n, own in zip(n_edges.tolist(), edges, strict=True)]
 
-    def distinct(self, n_threads):
+    def distinct(self, n_threads: int) -> np.ndarray:
         """Make each value of a column occur once, and return the masses of the values in the same places.
 
         A mass of more than 32 bits is spread over several entries.
@@ -110,7 +129,7 @@ class _Columns:
         return masses
 
     @classmethod
-    def joined(cls, parts, n_threads):
+    def joined(cls, parts: Sequence[Any], n_threads: int) -> Self:
         """Join the parts that all ranks have of the same columns."""
         sizes = np.array([sizes for sizes, _, _, _ in parts])
         dtype = np.result_type(*(values for _, _, values, _ in parts))
@@ -126,7 +145,13 @@ class _Columns:
         return columns
 
 
-def _agree(rows, weights, wanted, n_threads, communicator):
+def _agree(
+    rows: _DenseRows | _SparseRows,
+    weights: np.ndarray | None,
+    wanted: np.ndarray,
+    n_threads: int,
+    communicator: Communicator,
+) -> tuple[list[tuple[int, int]], np.ndarray | None]:
     """Let ranks agree on the columns to take at a time, and on the scale of weights: (blocks, weights)."""
     least_room = rows.n * max(rows.fewest_columns(weights is not None), n_threads)
     largest_weight = None if weights is None else float(weights.max(initial=0.0))
@@ -147,7 +172,7 @@ def _agree(rows, weights, wanted, n_threads, communicator):
     return blocks, _integer_weights(weights, largest_weight, sum(sizes))
 
 
-def _blocks(most_values, room, wanted):
+def _blocks(most_values: np.ndarray, room: int, wanted: np.ndarray) -> list[tuple[Any, ...]]:
     """Return (first, last) of blocks of columns that together hold all wanted ones, as large as possible.
 
     Columns between two wanted ones are gathered as well if they are few.
@@ -169,12 +194,12 @@ def _blocks(most_values, room, wanted):
     return blocks
 
 
-def _dealt_to(rank, size, first, last):
+def _dealt_to(rank: int, size: int, first: int, last: int) -> np.ndarray:
     """Return which columns, counted from the first, a rank cuts: column f belongs to rank f % size."""
     return np.arange((rank - first) % size, last - first, size)
 
 
-def _deal(columns, first, n_threads, communicator):
+def _deal(columns: _Columns, first: int, n_threads: int, communicator: Communicator) -> _Columns:
     """Return those of some columns, from ``first`` on, that this rank cuts, with the values of all ranks."""
     if communicator.alone:
         return columns
@@ -195,24 +220,24 @@ def _deal(columns, first, n_threads, communicator):
 class _DenseRows:
     """Gathers the columns of a dense X, or of one on disk, in arrays that are used again."""
 
-    def __init__(self, X, order):
+    def __init__(self, X: Any, order: np.ndarray | None) -> None:
         self.X = X
         self.n = X.shape[0] if order is None else len(order)
         self.on_disk = isinstance(X, Spool)
         self.places = list(X.places(order)) if self.on_disk else [(slice(None), order)]
 
-    def fewest_columns(self, weighted):
+    def fewest_columns(self, weighted: bool) -> int:
         """Return the minimum number of columns to take at a time."""
         if self.on_disk:
             return 1
         most = min(_BYTES_TOGETHER // (self.X.dtype.itemsize + 4 * weighted), self.X.shape[1] // 5)
         return max(_FEWEST_COLUMNS, most - most % _FEWEST_COLUMNS)
 
-    def most_values(self):
+    def most_values(self) -> np.ndarray:
         """Return the maximum number of values in each column."""
         return np.full(self.X.shape[1], self.n, dtype=np.int64)
 
-    def columns(self, blocks, weights, n_threads):
+    def columns(self, blocks: Any, weights: np.ndarray | None, n_threads: int) -> Iterator[_Columns]:
         """Yield the columns of each block."""
         width = max((last - first for first, last in blocks), default=0)
         columns = _Columns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
@@ -240,7 +265,7 @@ class _DenseRows:
 class _SparseRows:
     """Gathers the columns of a sparse X, reading each row on from where the previous columns ended."""
 
-    def __init__(self, X, order):
+    def __init__(self, X: Any, order: np.ndarray | None) -> None:
         self.X = X
         self.cursors, self.ends = row_limits(X, order)
         self.n = len(self.ends)
@@ -250,15 +275,15 @@ class _SparseRows:
                 f"X has column indices outside 0 to {X.shape[1] - 1}; rebuild the sparse matrix."
             )
 
-    def fewest_columns(self, weighted):
+    def fewest_columns(self, weighted: bool) -> int:
         """Return the minimum number of columns to take at a time."""
         return _FEWEST_COLUMNS
 
-    def most_values(self):
+    def most_values(self) -> np.ndarray:
         """Return the maximum number of values in each column."""
         return self.counts.copy()
 
-    def columns(self, blocks, weights, n_threads):
+    def columns(self, blocks: Any, weights: np.ndarray | None, n_threads: int) -> Iterator[_Columns]:
         """Yield the columns of each block."""
         mass = self.n if weights is None else weights.sum(dtype=np.int64)
         for first, last in blocks:
@@ -280,7 +305,7 @@ class _SparseRows:
             yield columns
 
 
-def row_limits(X, order):
+def row_limits(X: Any, order: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return where each row of a CSR matrix begins and ends, in writable arrays."""
     if not X.has_canonical_format:
         raise ValueError("X is sparse but not canonical; call X.sum_duplicates() first.")
@@ -288,7 +313,7 @@ def row_limits(X, order):
     return X.indptr[:-1][rows].astype(np.int64), X.indptr[1:][rows].astype(np.int64)
 
 
-def _integer_weights(weights, largest, n_rows):
+def _integer_weights(weights: np.ndarray, largest: float, n_rows: int) -> np.ndarray:
     """Return weights as uint32, on one power-of-two scale so that sums are exact; above 0 stays above 0."""
     _, exponent = np.frexp(largest)
     bits = min(_WEIGHT_BITS, _EXACT_BITS - n_rows.bit_length())

@@ -7,7 +7,11 @@ For an exact search each distinct value has a bin of its own. Then a code is the
 has more than 255 values, all codes have four bytes ("long" codes).
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -18,6 +22,9 @@ from ranktrees.processes.communicator import ALONE
 from ranktrees.support.cuts import round_down
 from ranktrees.support.spool import Spool
 
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
+
 __all__ = ["BinMapper"]
 
 # The number of values per call of a kernel, since Ctrl-C takes effect only between two calls.
@@ -27,7 +34,7 @@ _VALUES_TO_ENCODE = 1 << 25
 _FEATURES_TO_ENCODE = 256
 
 
-def no_codes(n_rows, n_features, dtype):
+def no_codes(n_rows: int, n_features: int, dtype: Any) -> np.ndarray:
     """Allocate an array for codes, feature by feature."""
     return np.empty((n_features, n_rows), dtype).T
 
@@ -78,9 +85,11 @@ class BinMapper:
            [3, 0]], dtype=uint8)
     """
 
-    values = None
+    values: Any = None
 
-    def __init__(self, cuts, categories=None):
+    def __init__(
+        self, cuts: Sequence[np.ndarray], categories: Sequence[np.ndarray | None] | None = None
+    ) -> None:
         if categories is None:
             categories = [None] * len(cuts)
         edges = [
@@ -106,31 +115,31 @@ class BinMapper:
             view if known else None for view, known in zip(views, self.is_categorical, strict=True)
         )
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.cuts, self.categories)
 
     @property
-    def n_features(self):
+    def n_features(self) -> int:
         """The number of features F."""
         return len(self.n_bins)
 
     @classmethod
     def fit(
         cls,
-        X,
+        X: Any,
         *,
-        max_bins=255,
-        weights=None,
-        order=None,
-        drawn=None,
-        categorical=None,
-        n_threads=1,
-        communicator=ALONE,
-        names=(),
-    ):
+        max_bins: int | None = 255,
+        weights: np.ndarray | None = None,
+        order: np.ndarray | None = None,
+        drawn: np.ndarray | None = None,
+        categorical: np.ndarray | None = None,
+        n_threads: int = 1,
+        communicator: Communicator = ALONE,
+        names: Sequence[str] = (),
+    ) -> BinMapper:
         r"""Find the cuts of every feature.
 
         Cuts are exact quantiles of the rows, or of those that are `drawn`. If a feature has at most
@@ -242,20 +251,20 @@ class BinMapper:
             has_cuts[[f for f, (n_edges, _) in found.items() if n_edges]] = True
             if not has_cuts.all():
                 found |= find(order, weights, ~has_cuts)
-        names = names or range(n_features)
+        called = names or range(n_features)
         cuts, categories = [], []
         for feature in range(n_features):
             n_edges, edges = found[feature]
             known = categorical[feature]
             if known and n_edges > MOST_BINS:
                 raise ValueError(
-                    f"categorical feature {names[feature]!r} has {n_edges} distinct values; at most "
+                    f"categorical feature {called[feature]!r} has {n_edges} distinct values; at most "
                     f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
                     "categorical."
                 )
             if known and not np.isfinite(edges).all():
                 raise ValueError(
-                    f"categorical feature {names[feature]!r} of X holds {edges[~np.isfinite(edges)][0]:g}; "
+                    f"categorical feature {called[feature]!r} of X holds {edges[~np.isfinite(edges)][0]:g}; "
                     "expected finite numbers: give that category a finite number, make it NaN if it means "
                     "missing, or leave the feature out of categorical_features."
                 )
@@ -263,7 +272,7 @@ class BinMapper:
             categories.append(edges if known else None)
         return cls(cuts, categories)
 
-    def set_cuts(self, nodes, codes):
+    def set_cuts(self, nodes: np.ndarray, codes: np.ndarray) -> None:
         """Set the cuts of some nodes. Rows with ``x <= cut`` have the given code or a lower one.
 
         Parameters
@@ -275,11 +284,11 @@ class BinMapper:
         """
         _kernels.set_cuts(nodes, codes, self._edges, self._edge_offsets)
 
-    def for_others(self, X, order, n_threads):
+    def for_others(self, X: Any, order: np.ndarray | None, n_threads: int) -> tuple[BinMapper, np.ndarray]:
         """Return a mapper that parts other rows as splits do, and their codes. It is this one."""
         return self, self.encode(X, order, n_threads)
 
-    def encode(self, X, order=None, n_threads=1):
+    def encode(self, X: Any, order: np.ndarray | None = None, n_threads: int = 1) -> np.ndarray:
         """Turn values into codes.
 
         The code of x is the number of cuts below x. So ``code <= c`` exactly if ``x <= cuts[c]``, in double
@@ -321,7 +330,7 @@ class BinMapper:
         is_long = self.n_bins.max(initial=0) > MOST_BINS
         codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T
         if isinstance(X, Spool):
-            encode = self._encode_parts
+            encode: Callable[..., None] = self._encode_parts
         elif sparse.issparse(X):
             encode = self._encode_sparse
         else:
@@ -329,11 +338,11 @@ class BinMapper:
         encode(X, order, codes, n_threads)
         return codes.T
 
-    def _encode_parts(self, X, order, codes, n_threads):
+    def _encode_parts(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
         for part, (places, own) in zip(X.parts(), X.places(order), strict=True):
             codes[:, places] = self.encode(part, own, n_threads).T
 
-    def _encode_dense_long(self, X, order, codes, n_threads):
+    def _encode_dense_long(self, X: Any, order: np.ndarray, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
         step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
         for first in range(0, n_rows, step):
@@ -350,7 +359,7 @@ class BinMapper:
                 n_threads,
             )
 
-    def _encode_dense(self, X, order, codes, n_threads):
+    def _encode_dense(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
         edges = round_down(self._edges) if X.dtype == np.float32 else self._edges
         width = min(_FEATURES_TO_ENCODE, n_features)
@@ -375,7 +384,7 @@ class BinMapper:
                     n_threads,
                 )
 
-    def _encode_sparse(self, X, order, codes, n_threads):
+    def _encode_sparse(self, X: Any, order: np.ndarray, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
         zero_codes = np.ascontiguousarray(self.encode(np.zeros((1, n_features), dtype=X.dtype))[0])
         step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
@@ -398,7 +407,7 @@ class BinMapper:
             )
 
 
-def _check_order(order, X):
+def _check_order(order: np.ndarray | None, X: Any) -> np.ndarray | None:
     """Return the order as an intp array of rows of X. Refuse an X that the kernels cannot read."""
     if sparse.issparse(X) and X.format != "csr":
         raise TypeError(f"X is a sparse {X.format} matrix; expected csr, as X.tocsr() gives it.")
@@ -409,7 +418,7 @@ def _check_order(order, X):
     return _check_rows(order, X.shape[0], "order")
 
 
-def _check_rows(rows, n_rows, name):
+def _check_rows(rows: np.ndarray, n_rows: int, name: str) -> np.ndarray:
     """Return the rows as an intp array, with numbers from 0 to n_rows - 1."""
     rows = np.ascontiguousarray(rows, dtype=np.intp)
     if len(rows) and (rows.min() < 0 or rows.max() >= n_rows):
@@ -417,7 +426,7 @@ def _check_rows(rows, n_rows, name):
     return rows
 
 
-def _check_weights(weights, n_rows):
+def _check_weights(weights: np.ndarray, n_rows: int) -> np.ndarray:
     """Return the weights as float64, finite and >= 0."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.shape != (n_rows,):

@@ -1,9 +1,13 @@
 """joblib's backend for Dask, with a rank on each worker."""
 
+from __future__ import annotations
+
 import contextlib
 import secrets
 import socket
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from joblib import register_parallel_backend
@@ -22,7 +26,7 @@ GRACE = 5.0
 _servers: dict[str, socket.socket] = {}  # on a worker: where the ranks of a gang will find rank 0
 
 
-def listen(key, dask_worker):
+def listen(key: str, dask_worker: Any) -> tuple[str, int]:
     """On a worker: open and return the address of a gang's rank 0, with the host name that others know."""
     worker = urlsplit(dask_worker.address)
     host = "127.0.0.1" if worker.scheme == "inproc" else worker.hostname
@@ -31,13 +35,22 @@ def listen(key, dask_worker):
     return host, _servers[key].getsockname()[1]
 
 
-def listen_no_more(key):
+def listen_no_more(key: Any) -> None:
     """On a worker: stop listening if rank 0 has not begun."""
     if (server := _servers.pop(key, None)) is not None:
         server.close()
 
 
-def run_rank(rank, size, key, address, timeout, function, shard, args):
+def run_rank(
+    rank: int,
+    size: int,
+    key: Any,
+    address: tuple[str, int],
+    timeout: float,
+    function: Callable[..., Any],
+    shard: Any,
+    args: tuple[Any, ...],
+) -> Any:
     """On a worker: run a rank."""
     with _servers.pop(key) if rank == 0 else contextlib.nullcontext() as server:
         ranks = SocketCommunicator(rank, size, bytes.fromhex(key), address, server, timeout)
@@ -56,16 +69,16 @@ class DaskRows(DaskDistributedBackend):
         Keyword arguments of joblib's own backend, such as ``client``.
     """
 
-    def __init__(self, timeout=300.0, **settings):
+    def __init__(self, timeout: float = 300.0, **settings: Any) -> None:
         super().__init__(**settings)
         self.timeout = checked_timeout(timeout)
 
     @property
-    def n_ranks(self):
+    def n_ranks(self) -> int:
         """The number of workers."""
         return len(self.client.ncores())
 
-    def run_rows(self, function, shards, *args):
+    def run_rows(self, function: Callable[..., Any], shards: Sequence[Any], *args: Any) -> list[Any]:
         """Run ``function(communicator, shard, *args)`` on all workers together, each with its own shard.
 
         Only one such call runs at a time, and others wait for it. If a worker is busy with something else for
@@ -99,7 +112,7 @@ class DaskRows(DaskDistributedBackend):
             )
         key = secrets.token_hex(32)
         with self.client.as_current():
-            lock = Lock("ranktrees rows")
+            lock = Lock("ranktrees rows")  # type: ignore[no-untyped-call]
         with lock:
             address = self.client.run(listen, key, workers=workers[:1])[workers[0]]
             futures = []
@@ -121,9 +134,9 @@ class DaskRows(DaskDistributedBackend):
                 here = [worker for worker in workers[:1] if worker in self.client.ncores()]
                 self.client.run(listen_no_more, key, workers=here, on_error="ignore")
 
-    def _errors(self, futures):
+    def _errors(self, futures: Sequence[Any]) -> list[BaseException]:
         """The errors of the ranks. A worker that is gone reports none, but the others do."""
-        if all(future.status == "finished" for future in as_completed(futures)):
+        if all(future.status == "finished" for future in as_completed(futures)):  # type: ignore[no-untyped-call]
             return []
         last = time.monotonic() + GRACE
         while any(future.status == "pending" for future in futures) and time.monotonic() < last:

@@ -1,5 +1,9 @@
 """Synthetic clicks of users who examine some positions more often than others."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from sklearn.utils import Bunch
 
@@ -9,10 +13,23 @@ from ranktrees.rows import query_offsets
 from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.support.annotations import IdsLike, RandomState
+
 
 def make_clicks(
-    y, qid, scores=None, *, n_sessions=1, n_shown=10, propensities=None, noise=0.1, random_state=None
-):
+    y: ArrayLike,
+    qid: IdsLike,
+    scores: ArrayLike | None = None,
+    *,
+    n_sessions: int = 1,
+    n_shown: int = 10,
+    propensities: ArrayLike | None = None,
+    noise: float = 0.1,
+    random_state: RandomState = None,
+) -> Bunch:
     r"""Draw clicks on rankings by the position-based model.
 
     In a session the first ``n_shown`` rows of a query, by falling score, are shown. A row at position
@@ -120,7 +137,7 @@ def make_clicks(
     )
 
 
-def _column(values, name, what, of="row"):
+def _column(values: Any, name: str, what: str, of: str = "row") -> np.ndarray:
     try:
         numbers = numbers_in(name, values, of)
     except ValueError as error:

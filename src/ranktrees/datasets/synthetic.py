@@ -4,10 +4,19 @@ Features and relevance are computed from uniform draws by additions, multiplicat
 roots only, which every machine rounds alike.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, overload
+
 import numpy as np
 from sklearn.utils import Bunch
 
 from ranktrees.support.numeric import is_real, is_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.support.annotations import RandomState
 
 _BLOCK_ROWS = 4096
 _POLYNOMIAL_ROWS = 50
@@ -58,18 +67,48 @@ _STREAM_COVERED = (0.7, 0.5, 0.45, 0.2)
 _TERMS_SHARES = (0.16, 0.28, 0.24, 0.15, 0.08, 0.05, 0.03, 0.01)
 
 
+@overload
 def make_ranking(
-    n_queries=100,
-    kind="polynomial",
+    n_queries: int = 100,
+    kind: Literal["polynomial", "web"] = "polynomial",
     *,
-    rows_per_query=None,
-    n_features=None,
-    n_grades=5,
-    grade_shares=None,
-    noise=None,
-    random_state=None,
-    return_X_y_qid=False,
-):
+    rows_per_query: ArrayLike | None = None,
+    n_features: int | None = None,
+    n_grades: int = 5,
+    grade_shares: ArrayLike | None = None,
+    noise: float | None = None,
+    random_state: RandomState = None,
+    return_X_y_qid: Literal[False] = False,
+) -> Bunch: ...
+
+
+@overload
+def make_ranking(
+    n_queries: int = 100,
+    kind: Literal["polynomial", "web"] = "polynomial",
+    *,
+    rows_per_query: ArrayLike | None = None,
+    n_features: int | None = None,
+    n_grades: int = 5,
+    grade_shares: ArrayLike | None = None,
+    noise: float | None = None,
+    random_state: RandomState = None,
+    return_X_y_qid: Literal[True],
+) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.int64]]: ...
+
+
+def make_ranking(
+    n_queries: int = 100,
+    kind: Literal["polynomial", "web"] = "polynomial",
+    *,
+    rows_per_query: ArrayLike | None = None,
+    n_features: int | None = None,
+    n_grades: int = 5,
+    grade_shares: ArrayLike | None = None,
+    noise: float | None = None,
+    random_state: RandomState = None,
+    return_X_y_qid: bool = False,
+) -> Any:
     """Make a ranking data set with a known rule of relevance.
 
     Parameters
@@ -188,7 +227,7 @@ def make_ranking(
     return Bunch(data=X, target=y, qid=qid, feature_names=feature_names)
 
 
-def _polynomial(rng, n_rows, n_features):
+def _polynomial(rng: np.random.Generator, n_rows: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
     X = rng.random((n_rows, n_features), np.float32)
     X *= 2
     X -= 1
@@ -203,13 +242,15 @@ def _polynomial(rng, n_rows, n_features):
     return X, _standardise(_standardise(linear) + _standardise(quadratic) + _standardise(cubic))
 
 
-def _web_sizes(rng, n_queries):
+def _web_sizes(rng: np.random.Generator, n_queries: int) -> np.ndarray:
     log_mean = np.log(_WEB_MEAN_ROWS) - _WEB_SIZE_SPREAD**2 / 2
     sizes = rng.lognormal(log_mean, _WEB_SIZE_SPREAD, n_queries)
     return np.clip(sizes, 1, _WEB_LARGEST_QUERY).astype(np.int64)
 
 
-def _web(rng, qid, n_queries, n_features):
+def _web(
+    rng: np.random.Generator, qid: np.ndarray, n_queries: int, n_features: int
+) -> tuple[np.ndarray, np.ndarray, list[Any]]:
     """Rows, relevance and feature names, computed a block of rows at a time."""
     names = [f"{statistic}, {stream}" for statistic in _STATISTICS for stream in _STREAMS]
     names += _PAGE
@@ -237,13 +278,16 @@ def _web(rng, qid, n_queries, n_features):
     return X, relevance, feature_names
 
 
-def _web_block(rng, terms, idf):
+def _web_block(rng: np.random.Generator, terms: np.ndarray, idf: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Text statistics of shape (25, 5, n) and page features of shape (11, n), for n rows."""
     n = len(terms)
     topic, authority = _bell(rng, n), _bell(rng, n)
     page = _web_page(rng, topic, authority)
     streams = np.zeros((len(_STATISTICS), len(_STREAMS), n), np.float32)
-    lengths, sums, largest, covers = [], [], [], []
+    lengths: list[Any] = []
+    sums: list[Any] = []
+    largest: list[Any] = []
+    covers: list[Any] = []
     for s, shown in enumerate(_STREAM_MATCH):
         match = shown * topic + np.sqrt(np.float32(1 - shown**2)) * _bell(rng, n)
         length = np.ceil(_STREAM_LENGTH[s] * _skewed(_bell(rng, n)) / (4 if s >= 2 else 1)) + 2 * (s >= 2)
@@ -274,11 +318,21 @@ def _web_block(rng, terms, idf):
     return streams, page
 
 
-def _typical_length(s):
+def _typical_length(s: int) -> int:
     return _STREAM_LENGTH[s] if s < len(_STREAM_LENGTH) else sum(_STREAM_LENGTH)
 
 
-def _fill_statistics(out, terms, idf, covered, length, tf_sum, tf_max, lowness, typical):
+def _fill_statistics(
+    out: np.ndarray,
+    terms: np.ndarray,
+    idf: np.ndarray,
+    covered: np.ndarray,
+    length: np.ndarray,
+    tf_sum: np.ndarray,
+    tf_max: np.ndarray,
+    lowness: np.ndarray,
+    typical: int,
+) -> None:
     """Write the 25 statistics of one stream, computed from its counts, to `out` of shape (25, n)."""
     all_covered = covered == terms
     rest = (tf_sum - tf_max) / np.maximum(covered - 1, 1)
@@ -307,7 +361,7 @@ def _fill_statistics(out, terms, idf, covered, length, tf_sum, tf_max, lowness, 
         out[22 + i] = 0 - idf * present * smoothing / (smoothing + rate)
 
 
-def _web_page(rng, topic, authority):
+def _web_page(rng: np.random.Generator, topic: np.ndarray, authority: np.ndarray) -> np.ndarray:
     """The 11 page features, of shape (11, n)."""
     n = len(topic)
     page = np.empty((len(_PAGE), n), np.float32)
@@ -328,7 +382,7 @@ def _web_page(rng, topic, authority):
     return page
 
 
-def _web_signal(streams, page, idf):
+def _web_signal(streams: np.ndarray, page: np.ndarray, idf: np.ndarray) -> np.ndarray:
     """The part of the relevance that the features determine."""
     body, anchor, title, url, whole = range(len(_STREAMS))
     ratio, model = streams[1], streams[21] / idf
@@ -341,36 +395,36 @@ def _web_signal(streams, page, idf):
     return text + trusted + clicked - stuffed - deep
 
 
-def _saturating(x, half):
+def _saturating(x: np.ndarray, half: int) -> np.ndarray:
     return x / (x + half)
 
 
-def _bell(rng, n):
+def _bell(rng: np.random.Generator, n: int) -> np.ndarray:
     """Draw nearly normal float32 numbers with mean 0 and variance 1, of size 3.47 at most."""
     uniform = rng.random((4, n), np.float32)
     return (uniform[0] + uniform[1] + uniform[2] + uniform[3] - 2) * np.sqrt(np.float32(3))
 
 
-def _skewed(z):
+def _skewed(z: np.ndarray) -> np.ndarray:
     """A positive, heavy-tailed function that is 1 at z = 0, much like exp(1.1 z)."""
     z = np.clip(z, -3.4, 3.4)
     root = (np.float32(3.6) + z) / (np.float32(3.6) - z)
     return root * root
 
 
-def _standardise(values):
+def _standardise(values: np.ndarray) -> np.ndarray:
     values = values - values.mean()
     deviation = values.std()
     return values / deviation if deviation > 0 else values
 
 
-def _cut(relevance, shares):
+def _cut(relevance: np.ndarray, shares: np.ndarray) -> np.ndarray:
     ordered = np.append(-np.inf, np.sort(relevance))
     cuts = ordered[np.rint(np.cumsum(shares)[:-1] * len(relevance)).astype(np.int64)]
     return np.searchsorted(cuts, relevance, side="left").astype(np.int64)
 
 
-def generator_of(random_state):
+def generator_of(random_state: RandomState) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         random_state = random_state.randint(np.iinfo(np.int32).max)
     try:
@@ -382,12 +436,12 @@ def generator_of(random_state):
         ) from error
 
 
-def check_integer(name, value, least):
+def check_integer(name: str, value: object, least: int) -> None:
     if not is_whole(value, least):
         raise ValueError(f"{name}={value!r}; expected an integer of at least {least}.")
 
 
-def _check_sizes(rows_per_query, n_queries):
+def _check_sizes(rows_per_query: ArrayLike | None, n_queries: int) -> np.ndarray:
     sizes = _array(rows_per_query)
     if sizes.dtype.kind not in "iu" or sizes.shape not in ((), (n_queries,)) or sizes.min() < 1:
         raise ValueError(
@@ -396,7 +450,7 @@ def _check_sizes(rows_per_query, n_queries):
     return sizes
 
 
-def _check_shares(grade_shares, n_grades, kind):
+def _check_shares(grade_shares: ArrayLike | None, n_grades: int, kind: str) -> np.ndarray:
     if grade_shares is None:
         if kind == "polynomial":
             return np.full(n_grades, 1 / n_grades)
@@ -410,7 +464,7 @@ def _check_shares(grade_shares, n_grades, kind):
     return shares
 
 
-def _array(values, dtype=None):
+def _array(values: Any, dtype: Any = None) -> np.ndarray:
     """Values as an array, or an empty one, whose shape is refused, if they do not form an array."""
     try:
         return np.asarray(values, dtype)

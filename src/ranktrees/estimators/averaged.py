@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,15 +149,15 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    quality: str = field(default="best", kw_only=False)
+    quality: Literal["fast", "balanced", "best"] = field(default="best", kw_only=False)
     measure: AnyMeasure = "ndcg@10"
     max_iter: int = 1000
     n_iter_no_change: int = 100
     min_samples_leaf: int = 20
     validation_fraction: float = 0.2
     categorical_features: ArrayLike | str | None = "from_dtype"
-    monotonic_cst: ArrayLike | Mapping | None = None
-    interaction_cst: str | Sequence | None = None
+    monotonic_cst: ArrayLike | Mapping[Any, Any] | None = None
+    interaction_cst: Literal["pairwise", "no_interactions"] | Sequence[Any] | None = None
     verbose: int = 0
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
@@ -230,7 +230,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         refuse_batches(X, "X")
-        queries = {"qid": qid, "groups": groups, "group": group}
+        queries: dict[str, Any] = {"qid": qid, "groups": groups, "group": group}
         validation = ValidationRows(X_val, y_val, sample_weight_val, qid_val, eval_set, eval_group, eval_qid)
         if (driver := active_driver()) is not None:
             fit_on_ranks(self, driver, X, y, sample_weight, validation, **queries)
@@ -244,12 +244,13 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     @property
     def _is_dcg(self) -> bool:
-        return self._measure().name in ("DCG", "NDCG")
+        measure: Any = self._measure()
+        return measure.name in ("DCG", "NDCG")
 
     def _earlier(self) -> None:
         return None
 
-    def _fit(self, X: RowsLike, data: FitData, X_val: RowsLike, held_out: FitData) -> None:
+    def _fit(self, X: RowsLike, data: FitData, X_val: RowsLike, held_out: FitData | None) -> None:
         communicator, recipe = data.share.communicator, RECIPES[self.quality]
         random = check_random_state(self.random_state)
         seeds = communicator.bcast([int(random.randint(np.iinfo(np.int32).max)) for _ in recipe])
@@ -282,7 +283,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         X: RowsLike,
         data: FitData,
         X_val: RowsLike,
-        held_out: FitData,
+        held_out: FitData | None,
         place: int,
     ) -> tuple[LambdaMARTRanker, float]:
         """Fit one model. Return it, and the spread of its scores."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import clone, is_classifier
@@ -34,7 +34,6 @@ from ranktrees.estimators.fitting import (
     bound_to,
     is_same_link,
     link_of,
-    with_callbacks,
 )
 from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
@@ -61,6 +60,7 @@ from ranktrees.rows import ValidationRows, check_validation, compare_columns, is
 from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import RowSampler, hold_out
 from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.spool import Spool
 from ranktrees.support.warning import FitWarning, warn
@@ -70,8 +70,9 @@ from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_t
 from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
+    from ranktrees.model.costs import FeatureCosts
     from ranktrees.model.ensemble import Trees
     from ranktrees.objectives.base import Link, Objective
     from ranktrees.processes.sharing import Share
@@ -124,8 +125,8 @@ class Plan:
     train: Followed
     validation: Followed | None
     stopping: EarlyStopping | None
-    costs: np.ndarray | None
-    step: Callable | None
+    costs: FeatureCosts | None
+    step: Callable[..., float] | None
     rate: float
     n_threads: int
 
@@ -248,9 +249,9 @@ class BoostedTrees(TreeEnsembleEstimator):
     min_gain_to_split: float = 0.0
     min_hessian_to_split: float = 0.0
     max_features: float | None = None
-    split_criterion: str = "newton"
+    split_criterion: Literal["newton", "squared_error"] = "newton"
     gradient_sampling: float | None = 1.5
-    early_stopping: bool | str = "auto"
+    early_stopping: bool | Literal["auto"] = "auto"
     scoring: AnyMeasure | None = "loss"
     validation_fraction: float = 0.1
     n_iter_no_change: int = 10
@@ -265,6 +266,14 @@ class BoostedTrees(TreeEnsembleEstimator):
     _share_of_features = 0.5  # that each split chooses among if rows are few
     _step_rows = "train"
     _mean_leaves = False
+
+    if TYPE_CHECKING:  # what a fit sets with the trees
+
+        @property
+        def init_(self) -> Any: ...
+
+        @property
+        def init_scores_(self) -> NDArray[np.float64] | None: ...
 
     @with_callbacks
     @with_keywords
@@ -462,7 +471,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             share=data.share,
             n_threads=plan.n_threads,
         )
-        callbacks = watchers if plan.stopping is None else [plan.stopping, *watchers]
+        callbacks: Sequence[Any] = watchers if plan.stopping is None else [plan.stopping, *watchers]
         return boost(
             make_grower,
             plan.bound,
@@ -497,8 +506,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         n_kept = start.n_init_trees + self.best_iteration_ * start.n_a_round
         kept = self._ensemble_of(plan.rows.mapper, start.ensemble)(trees).first(n_kept)
         for name in ("ensemble_", "ensembles_"):  # there may have been more, or fewer, classes before
-            vars(self).pop(name, None)
-        vars(self).update(plan.attributes(kept))
+            self.__dict__.pop(name, None)
+        self.__dict__.update(plan.attributes(kept))
         grown = kept.after(start.n_init_trees)
         warn_of_trees(self, grown, share.n_rows)
         if isinstance(plan.objective, Logistic | Softmax):
@@ -515,7 +524,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return float(self.max_features)  # a share, though it may be spelt 1
         return 1.0 if share.n_rows >= MANY_ROWS else self._share_of_features
 
-    def _stops(self, has_validation: bool) -> bool:
+    def _stops(self, has_validation: bool) -> Any:
         """Whether the fit may stop early, according to rows that it does not learn from."""
         return has_validation if self.early_stopping == "auto" else self.early_stopping
 
@@ -530,7 +539,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             sets = {name: (of.data, of.codes, start.scores(of, n_threads)) for name, of in named.items()}
             return what_is_trained(self, rows.mapper, start.ensemble, sets)
 
-        scores = []
+        scores: Any = []
         if self._earlier() is not None:
             measure = spelt(self._measure_to_follow(rows.data))
             if self._followed.get("training") == measure:
@@ -538,7 +547,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
         return file.going_on(begun, trained)
 
-    def _require_some_query(self, validation: Followed) -> None:
+    def _require_some_query(self, validation: Any) -> None:
         """Raise if, whatever the scores, the measure to stop by has no value."""
         if isinstance(validation.measure, Ranked | Pooled) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
@@ -745,7 +754,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             return init, None
         return init, self._out_of_fold(rows, data, queries, scored_like(init))
 
-    def _require_classes(self, classes: np.ndarray) -> None:
+    def _require_classes(self, classes: np.ndarray | None) -> None:
         """Raise if `init` was fitted to other classes than those of y: its odds may be reversed."""
         theirs = getattr(self.init, "classes_", None)
         if classes is not None and theirs is not None and not np.array_equal(theirs, classes):
@@ -760,11 +769,15 @@ class BoostedTrees(TreeEnsembleEstimator):
     ) -> np.ndarray:
         as_they_came = np.arange(data.n_rows) if data.order is None else np.argsort(data.order)
         of_rows = rows, data.labels, data.weights, queries, data.query_of_row if data.qid_given else None
-        *given, folds_by = (None if of is None else _safe_indexing(of, as_they_came) for of in of_rows)
-        folds = folds_of_rows(self.init_cv, *given[:2], folds_by, is_classifier(self), "init_cv")
+        X, y, sample_weight, queries, folds_by = (
+            None if of is None else _safe_indexing(of, as_they_came) for of in of_rows
+        )
+        folds = folds_of_rows(self.init_cv, X, y, folds_by, is_classifier(self), "init_cv")
         predict = partial(scores_to_start_from, like=like)
         scores = np.empty(data.n_rows)
-        [scores[as_they_came]] = predict_out_of_fold([(self.init, predict)], *given, folds)
+        [scores[as_they_came]] = predict_out_of_fold(
+            [(self.init, predict)], X, y, sample_weight, queries, folds
+        )
         return scores
 
     def _fitted_forest(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -124,7 +124,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     __metadata_request__predict = dict.fromkeys(SCORES_REQUEST, UNUSED) | {"n_trees": True}
     __metadata_request__predict_proba = {"n_trees": True}  # noqa: RUF012
 
-    if not TYPE_CHECKING:
+    if TYPE_CHECKING:
+
+        @property
+        def classes_(self) -> NDArray[Any]: ...
+
+    else:
 
         def __getattr__(self, name: str) -> Any:
             if name == "ensemble_" and self._has_several:
@@ -153,7 +158,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         if not self._has_several:
             super()._recode(known)
             return
-        self.ensembles_ = tuple(recoded(self, self._category_levels, known, one) for one in self.ensembles_)
+        of_classes: tuple[Ensemble, ...] = self.ensembles_  # type: ignore[has-type]
+        self.ensembles_ = tuple(recoded(self, self._category_levels, known, one) for one in of_classes)
 
     def _objective(self, seed: int = 0) -> Objective:
         if len(self.classes_) > 2:
@@ -165,6 +171,28 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     ) -> float:
         return float(accuracy_score(labels, _numbers_of_likeliest(scores), sample_weight=weights))
 
+    @overload
+    def decision_function(
+        self,
+        X: RowsLike,
+        *,
+        n_trees: int | None = None,
+        qid: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+        return_saved: Literal[False] = False,
+    ) -> NDArray[np.float64]: ...
+
+    @overload
+    def decision_function(
+        self,
+        X: RowsLike,
+        *,
+        n_trees: int | None = None,
+        qid: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+        return_saved: Literal[True],
+    ) -> tuple[NDArray[np.float64], WorkSaved]: ...
+
     def decision_function(
         self,
         X: RowsLike,
@@ -173,7 +201,7 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         qid: IdsLike | None = None,
         early_exit: EarlyExit | None = None,
         return_saved: bool = False,
-    ) -> NDArray[np.float64] | tuple[NDArray[np.float64], WorkSaved]:
+    ) -> Any:
         """Return the log odds of the second class or, if there are more than two, a score for each class.
 
         Parameters
@@ -190,7 +218,8 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         saved : WorkSaved
             Only if ``return_saved`` is True.
         """
-        return super().predict(X, n_trees=n_trees, qid=qid, early_exit=early_exit, return_saved=return_saved)
+        scores: Any = super().predict  # its overloads do not take a bool
+        return scores(X, n_trees=n_trees, qid=qid, early_exit=early_exit, return_saved=return_saved)
 
     @with_keywords
     def predict_proba(self, X: RowsLike, *, n_trees: int | None = None) -> NDArray[np.float64]:
@@ -209,7 +238,9 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         return self._probabilities(self.decision_function(X, n_trees=n_trees))
 
     @with_keywords
-    def predict(self, X: RowsLike, *, n_trees: int | None = None) -> NDArray[Any]:
+    def predict(  # type: ignore[override]  # no query ids, and so no early exits
+        self, X: RowsLike, *, n_trees: int | None = None
+    ) -> NDArray[Any]:
         """Return the likeliest class of each row.
 
         Parameters

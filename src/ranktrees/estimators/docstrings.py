@@ -1,15 +1,18 @@
 """Docstrings of estimators: what a class does not say of a parameter, it takes from its base."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import fields
 from inspect import cleandoc, getdoc
+from typing import Any
 
 # A section, and its entries: a name, or several, that stand alone on the left.
 _SECTION = r"^{}\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)"
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n(?:(?: .*)?\n)*", re.MULTILINE)
 
 
-def filled(cls):
+def filled(cls: type) -> str | None:
     """Return the docstring of a class, with the parameters and attributes that its base describes.
 
     Entries of its own come first. A default is that of the class, whoever describes the parameter.
@@ -46,7 +49,7 @@ def filled(cls):
     return text
 
 
-def _entries(text, section):
+def _entries(text: str | None, section: str) -> dict[tuple[str, ...], str]:
     """By names: the entries of a section."""
     found = re.search(_SECTION.format(section), (text or "") + "\n", re.MULTILINE | re.DOTALL)
     if found is None:
@@ -57,7 +60,7 @@ def _entries(text, section):
     }
 
 
-def _with_default(entry, defaults):
+def _with_default(entry: str, defaults: dict[str, Any]) -> str:
     head, _, body = entry.partition("\n")
     name = head.split(" : ")[0].split(", ")[0]
     if name in defaults:

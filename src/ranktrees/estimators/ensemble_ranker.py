@@ -98,7 +98,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     ensemble: Ensemble = field(kw_only=False)
     feature_names: ArrayLike | None = None
-    category_levels: Mapping | None = None
+    category_levels: Mapping[Any, Any] | None = None
     measure: AnyMeasure | None = "ndcg@10"
     n_jobs: int | None = None
 
@@ -179,7 +179,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 
     @property
-    def ensemble_(self) -> Ensemble:
+    def ensemble_(self) -> Ensemble:  # type: ignore[override]
         if not isinstance(self.ensemble, Ensemble):
             raise TypeError(
                 f"ensemble is {self.ensemble!r}; expected an Ensemble: pass the ensemble_ of a fitted "
@@ -188,11 +188,11 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return self.ensemble
 
     @property
-    def n_features_in_(self) -> int:
+    def n_features_in_(self) -> int:  # type: ignore[override]
         return self.ensemble_.n_features
 
     @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
+    def feature_names_in_(self) -> NDArray[np.object_]:  # type: ignore[override]
         if (names := self._names()) is None:
             raise AttributeError("feature_names are not known")
         return np.asarray(names, dtype=object)
@@ -315,7 +315,7 @@ def _members(
     """Return the wrapper of the models, if any, the fitted models, their weights, and how to sum these."""
     if isinstance(models, BaggingRegressor | VotingRegressor):
         check_is_fitted(models)
-        total_of = _total_size
+        total_of: Callable[..., Any] = _total_size
         if isinstance(models, VotingRegressor):
             if weights is not None:
                 raise ValueError(

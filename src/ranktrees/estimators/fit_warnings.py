@@ -65,7 +65,9 @@ def warn_of_grades(measure: Measure | None, labels: np.ndarray | None) -> None:
     measure : Measure or None
     labels : ndarray of shape (n_rows,), or None
     """
-    highest = labels.max(initial=0) if labels is not None and measure is not None else 0
+    if measure is None or labels is None:
+        return
+    highest = labels.max(initial=0)
     if highest > HIGHEST_GRADE and measure.parameters.get("gain") == "exp2":
         warn(
             f"labels reach {highest:g}, and with gain='exp2' (2^label - 1) the highest outweighs all others; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from sklearn.metrics import r2_score
@@ -51,9 +51,15 @@ class FittedTrees(KnownParameters):
     __metadata_request__predict = SCORES_REQUEST
     __metadata_request__score = {"qid": True, "groups": True, "early_exit": True}  # noqa: RUF012
 
+    ensemble_: Ensemble
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    measure: AnyMeasure | None
+    n_jobs: int | None
+
     _is_ranker = True
-    _fitted_costs = None
-    _link = None  # turns scores into predictions, by the loss of the fit; None if they are the same
+    _fitted_costs: FeatureCosts | None = None
+    _link: Any = None  # turns scores into predictions, by the loss of the fit; None if they are the same
     n_init_trees_ = 0  # the number of the ensemble's first trees, from which boosting started
 
     if not TYPE_CHECKING:  # a type checker would believe that every attribute exists
@@ -142,6 +148,28 @@ class FittedTrees(KnownParameters):
         """
         check_is_fitted(self)
         with_columns_of(self, whole_ensemble(self)).save(path)
+
+    @overload
+    def predict(
+        self,
+        X: RowsLike,
+        *,
+        n_trees: int | None = None,
+        qid: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+        return_saved: Literal[False] = False,
+    ) -> NDArray[np.float64]: ...
+
+    @overload
+    def predict(
+        self,
+        X: RowsLike,
+        *,
+        n_trees: int | None = None,
+        qid: IdsLike | None = None,
+        early_exit: EarlyExit | None = None,
+        return_saved: Literal[True],
+    ) -> tuple[NDArray[np.float64], WorkSaved]: ...
 
     @with_keywords
     def predict(
@@ -419,7 +447,7 @@ class FittedTrees(KnownParameters):
         needs_queries = self._is_mean_over_queries(measure)
         data = check_score(self, X, y, sample_weight, qid=qid, ranker=needs_queries, method="cost_curve")
         if feature_costs is not None:
-            costs = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, keys_of(self))
+            costs: Any = FeatureCosts.of(feature_costs, feature_groups, self.n_features_in_, keys_of(self))
         else:
             costs = self._fitted_costs
         if costs is None or (feature_costs is None and feature_groups is not None):
@@ -488,7 +516,7 @@ class FittedTrees(KnownParameters):
             CatBoost. In that case ``feature_importances_`` is an AttributeError.
         """
         check_is_fitted(self)
-        importances = sum(ensemble.feature_importances(kind) for ensemble in self._ensembles)
+        importances: Any = sum(ensemble.feature_importances(kind) for ensemble in self._ensembles)
         total = importances.sum()
         return importances / total if total > 0 else importances
 

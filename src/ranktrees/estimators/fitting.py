@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -47,6 +47,7 @@ from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import rows_to_cut
 from ranktrees.support.numeric import is_real
 from ranktrees.support.parallel import effective_n_threads, threads_for
+from ranktrees.support.scikit_learn import CallbackSupportMixin
 from ranktrees.training.boosting import Followed
 from ranktrees.training.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
 from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
@@ -59,21 +60,9 @@ if TYPE_CHECKING:
     from ranktrees.processes.sharing import Share
     from ranktrees.rows.data import FitData
     from ranktrees.rows.feedback import Feedback
-    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
     from ranktrees.training.callbacks import Watcher
     from ranktrees.training.checkpoints import CheckpointFile
-
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
-
-    class CallbackSupportMixin:
-        """Nothing to support yet."""
-
-    def with_callbacks(method):
-        """Return the method as it is."""
-        return method
-
 
 ROWS_TO_CUT = 200_000  # more rows do not place the cuts of 255 bins better
 
@@ -207,19 +196,19 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     min_samples_leaf: int = 20
     max_bins: int = 255
     subsample_for_bin: int | None = ROWS_TO_CUT
-    split_search: str = "auto"
+    split_search: Literal["auto", "full", "coarse_to_fine", "exact", "streaming", "pgbrt"] = "auto"
     categorical_features: ArrayLike | str | None = "from_dtype"
-    monotonic_cst: ArrayLike | Mapping | None = None
-    interaction_cst: str | Sequence | None = None
-    handle_missing: str = "learned"
-    feature_costs: ArrayLike | Mapping | None = None
-    cost_rule: str = "rank"
+    monotonic_cst: ArrayLike | Mapping[Any, Any] | None = None
+    interaction_cst: Literal["pairwise", "no_interactions"] | Sequence[Any] | None = None
+    handle_missing: Literal["learned", "left", "right", "three_way"] = "learned"
+    feature_costs: ArrayLike | Mapping[Any, Any] | None = None
+    cost_rule: Literal["rank", "worth"] = "rank"
     cost_weight: float = 1.0
-    feature_groups: Sequence | None = None
+    feature_groups: Sequence[Any] | None = None
     warm_start: bool = False
-    checkpoint: str | os.PathLike | None = None
+    checkpoint: PathLike | None = None
     checkpoint_every: int = 10
-    verbose: int | str = 0
+    verbose: int | Literal["bar"] = 0
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
 
@@ -346,7 +335,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         scores: dict[str, Sequence[float]] | None = None,
     ) -> Iterator[list[Watcher]]:
         """Yield the callbacks that show progress: by ``verbose``, on one rank, and scikit-learn's."""
-        watchers = []
+        watchers: list[Watcher] = []
         if data.share.communicator.rank > 0:
             pass
         elif self.verbose == "bar":
@@ -568,6 +557,6 @@ def bound_to(objective: Objective, data: FitData, n_threads: int) -> Bound:
     return objective.bind(*rows, n_threads, *shares, **data.feedback)
 
 
-def as_read(X: RowsLike, data: FitData) -> Any:
+def as_read(X: RowsLike, data: Any) -> Any:
     """Return X as it was passed, for other kinds of models; batches as they were read."""
     return data.X if isinstance(X, Batches) else X

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,6 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
-from ranktrees.estimators.fitting import with_callbacks
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.evaluation.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.measures import Measure, as_measure
@@ -25,12 +24,12 @@ from ranktrees.objectives.by_measure import GAPS
 from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 from ranktrees.rows.feedback import NOTHING, Feedback
 from ranktrees.support.listed import in_order
+from ranktrees.support.scikit_learn import with_callbacks
 
 if TYPE_CHECKING:
     from ranktrees.evaluation.early_exit import EarlyExit
-    from ranktrees.objectives.base import Bound
     from ranktrees.processes.sharing import Share
-    from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.support.annotations import IdsLike, RowsLike, Worth
 
 # Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
 _NOT_BY_ROW = dict.fromkeys(("pairs", "pair_weight", "pair_target"), UNUSED)
@@ -180,21 +179,21 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: str | Objective | Callable = field(default="lambdamart", kw_only=False)
+    loss: str | Objective | Callable[..., Any] = field(default="lambdamart", kw_only=False)
     measure: AnyMeasure = "ndcg@10"
     truncation_level: int | None = 30
-    gain: ArrayLike | str | Callable | None = None
+    gain: Worth | None = None
     sigma: float = 1.0
     score_gap_norm: float | None = 0.3
-    query_norm: str = "log"
+    query_norm: Literal["none", "log", "unit"] = "log"
     noise: float = 0.0
     n_orders: int = 1
     bias_norm: float = 0.25
     propensities: ArrayLike | None = None
-    step: str = "newton"
+    step: Literal["newton", "optimal"] = "newton"
     step_interval: ArrayLike = (0.1, 5.0)
-    step_rows: str = "train"
-    leaf_values: str = "newton"
+    step_rows: Literal["train", "validation"] = "train"
+    leaf_values: Literal["newton", "mean"] = "newton"
     gradient_sampling: float | None = 4.0
     scoring: AnyMeasure | None = None
     n_iter_no_change: int = 50
@@ -428,8 +427,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         queries = find_queries(rows.shape[0], {"qid": qid, "groups": groups}, {"X": X})
         order, offsets = queries or (None, np.array([0, rows.shape[0]]))
         data = FitData(rows, None, None, order, offsets, queries is not None)
-        data = Feedback(pairs, pair_weight, pair_target).joined(data)
-        return data.preferences.agreement(data.internal(self._scores(X, rows)))
+        preferences: Any = Feedback(pairs, pair_weight, pair_target).joined(data).preferences
+        return preferences.agreement(data.internal(self._scores(X, rows)))
 
     @with_keywords
     def refit_leaves(
@@ -529,7 +528,7 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         return None
 
-    def _resume(self, bound: Bound, stages: Iterator[np.ndarray]) -> None:
+    def _resume(self, bound: Any, stages: Iterator[np.ndarray]) -> None:
         if not (hasattr(bound, "propensities") and hasattr(self, "propensities_")):
             return
         if self._n_counted == self.n_iter_ or bound.objective.propensities is not None:
@@ -539,24 +538,26 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         for iteration, scores in enumerate(stages):
             bound.gradients(scores, *np.empty((2, len(scores))), iteration)
 
-    def _keep_of(self, bound: Bound) -> None:
+    def _keep_of(self, bound: Any) -> None:
         for name in ("propensities_", "unclicked_propensities_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         if hasattr(bound, "propensities"):
             self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
 
     @property
-    def _step_rows(self) -> str:
+    def _step_rows(self) -> str:  # type: ignore[override]
         return self.step_rows
 
     @property
-    def _mean_leaves(self) -> bool:
+    def _mean_leaves(self) -> bool:  # type: ignore[override]
         return self.leaf_values == "mean"
 
     def _rate(self, share: Share) -> float:
         return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(share)
 
-    def _step(self, data: FitData, held_out: FitData | None, n_threads: int) -> Callable[..., float] | None:
+    def _step(
+        self, data: FitData | None, held_out: FitData | None, n_threads: int
+    ) -> Callable[..., float] | None:
         interval = checked_interval("additive", self.step_interval, "step_interval", WEIGHTS_OF_TREES)
         if self.step == "newton":
             if interval != (default := type(self).step_interval):

@@ -1,13 +1,16 @@
 """Let an estimator's fields be its parameters, each defined once, and translate names of other libraries."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
 from inspect import signature
-from typing import ParamSpec, TypeVar, dataclass_transform
+from typing import Any, ParamSpec, Self, TypeVar, dataclass_transform
 
 from ranktrees.estimators.docstrings import filled
+from ranktrees.support.scikit_learn import EstimatorMixin
 
 __all__ = ["KnownParameters", "look_up", "with_keywords", "with_parameters"]
 
@@ -170,7 +173,7 @@ THEIRS_OF_ATTRIBUTES = {
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
-def with_parameters(cls):
+def with_parameters(cls: type[Class]) -> type[Class]:
     """Make the fields of a class the parameters of its ``__init__``, in scikit-learn's manner.
 
     Parameters
@@ -193,21 +196,21 @@ def with_parameters(cls):
     ...
     TypeError: LambdaMARTRanker got an unexpected keyword argument 'num_leaves'; expected max_leaf_nodes, ...
     """
-    cls = dataclass(eq=False, repr=False, kw_only=True)(cls)
-    init, known = cls.__init__, [parameter.name for parameter in fields(cls)]
+    made: Any = dataclass(eq=False, repr=False, kw_only=True)(cls)
+    init, known = made.__init__, [parameter.name for parameter in fields(made)]
 
     @wraps(init)
-    def __init__(self, *args, **parameters):  # noqa: N807
+    def __init__(self: Any, *args: Any, **parameters: Any) -> None:  # noqa: N807
         if unknown := [name for name in parameters if name not in known]:
             raise TypeError(_unexpected(cls.__name__, unknown, known))
         init(self, *args, **parameters)
 
-    cls.__init__ = __init__
-    cls.__doc__ = filled(cls)
+    made.__init__ = __init__
+    made.__doc__ = filled(made)
     return cls
 
 
-class KnownParameters:
+class KnownParameters(EstimatorMixin):
     """Mixin for estimators: `set_params` suggests what may be meant by a name that it does not know.
 
     Examples
@@ -219,7 +222,7 @@ class KnownParameters:
     ValueError: Invalid parameter 'num_leaves' for estimator LambdaMARTRanker; expected max_leaf_nodes, ...
     """
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters.
 
         Parameters
@@ -280,7 +283,7 @@ def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned
     return answering
 
 
-def look_up(estimator, name):
+def look_up(estimator: Any, name: str) -> Any:
     """Look up an attribute. If there is none, the AttributeError suggests the one that may be meant.
 
     Parameters
@@ -315,20 +318,20 @@ def look_up(estimator, name):
     return object.__getattribute__(estimator, name)
 
 
-def refuse_foreign_loss(loss):
+def refuse_foreign_loss(loss: Any) -> None:
     """Raise a ValueError that translates the name of another library's loss."""
     ours = next((ours for ours, theirs in LOSSES.items() if isinstance(loss, str) and loss in theirs), None)
     if ours is not None:
         raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
 
 
-def _unexpected(estimator, names, known):
+def _unexpected(estimator: Any, names: list[str], known: list[str]) -> str:
     first, *others = names
     also = "".join(f"\n{name!r}: {_expected(name, known)}." for name in others)
     return f"{estimator} got an unexpected keyword argument {first!r}; {_expected(first, known)}.{also}"
 
 
-def _expected(name, known):
+def _expected(name: str, known: list[str]) -> str:
     """Return which parameter may be meant."""
     if ours := _ours(name, known):
         return f"expected {ours}, which is its name here"
@@ -339,7 +342,7 @@ def _expected(name, known):
     return "expected one of its parameters, which get_params() lists"
 
 
-def _unexpected_by(method, name, known, parameters):
+def _unexpected_by(method: str, name: str, known: list[str], parameters: list[str]) -> str:
     ours = [ours for ours, theirs in THEIRS_OF_METHODS.items() if name in theirs]
     if ours:
         expected = f"here that is {ours[0]}"
@@ -352,5 +355,5 @@ def _unexpected_by(method, name, known, parameters):
     return f"{method} got an unexpected keyword argument {name!r}; {expected}."
 
 
-def _ours(name, known):
+def _ours(name: str, known: list[str]) -> str | None:
     return next((ours for ours, theirs in THEIRS.items() if name in theirs and ours in known), None)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import field
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 
 from ranktrees.estimators.fit_warnings import warn_of_no_more_trees, warn_of_samples, warn_of_trees
-from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read, with_callbacks
+from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.starting import STAGES
 from ranktrees.measures import Measure, as_measure
@@ -21,6 +21,7 @@ from ranktrees.objectives import as_objective
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows.sampling import Bootstrap
 from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spool import by_parts
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.forest import OutOfBag, grow_forest
@@ -116,10 +117,10 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     measure: AnyMeasure = "ndcg@10"
     max_leaf_nodes: int | None = None
     min_samples_leaf: int = 10
-    max_features: str | float | None = "sqrt"
-    split_search: str = "full"
+    max_features: Literal["sqrt", "log2"] | float | None = "sqrt"
+    split_search: Literal["full", "exact"] = "full"
     bootstrap: bool = True
-    bootstrap_unit: str = "row"
+    bootstrap_unit: Literal["row", "query"] = "row"
     max_samples: int | float | None = None
     oob_score: bool | AnyMeasure = False
     stage_size: int = 8
@@ -230,7 +231,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         prices = self._prices(costs, used)
         make_grower = self._growers(mapper, codes, 1, prices, data.share)
         ensemble_of = self._ensemble_of(mapper, before)
-        bootstrap, out_of_bag = self._bootstrap(data, seed), None
+        bootstrap = self._bootstrap(data, seed)
+        out_of_bag: Any = None
         if self.oob_score:
             out_of_bag = _out_of_bag(before, bootstrap, own, data.n_rows, n_threads)
             if before is self._earlier():
@@ -258,7 +260,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             warn_of_samples(scores, self.bootstrap_unit)
             self._score_out_of_bag(data, own, scores, n_threads)
         self._seed_, self._fitted_costs = seed, costs
-        vars(self).update(_forest_attributes(ensemble_of(trees)))
+        self.__dict__.update(_forest_attributes(ensemble_of(trees)))
         warn_of_trees(self, self.ensemble_, own.share.n_rows)
 
     def _check_samples(self, n_earlier: int) -> None:
@@ -290,11 +292,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             )
 
     def _bootstrap(self, data: FitData, seed: int) -> Bootstrap:
-        unit = self.bootstrap_unit if self.bootstrap else None
+        unit: Any = self.bootstrap_unit if self.bootstrap else None
         n_units = data.n_rows if unit == "row" else len(data.offsets) - 1
-        n_draws = self.max_samples
+        n_draws: Any = self.max_samples
         if isinstance(n_draws, Real) and not isinstance(n_draws, Integral):
-            n_draws = max(1, round(n_draws * n_units))
+            n_draws = max(1, round(n_draws * n_units))  # type: ignore[call-overload]
         if n_draws is not None and n_draws > n_units:
             units = {"row": "rows", "query": "queries"}[unit]
             raise ValueError(
@@ -327,11 +329,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
 
     def _forget_scores(self) -> None:
         for name in ("oob_score_", "oob_prediction_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
 
-    def _oob_measure(self) -> Measure | None:
+    def _oob_measure(self) -> Any:
         is_true = isinstance(self.oob_score, (bool, np.bool_))
-        return self._measure() if is_true else as_measure(self.oob_score)
+        return self._measure() if is_true else as_measure(self.oob_score)  # type: ignore[arg-type]
 
     def _score_out_of_bag(self, data: FitData, own: FitData, scores: np.ndarray, n_threads: int) -> None:
         seen = ~np.isnan(scores)
@@ -356,7 +358,7 @@ def _out_of_bag(
     numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
     for first in range(0, len(ensemble), STAGES):
         trees = ensemble.first(min(first + STAGES, len(ensemble))).after(first)
-        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), own.X))
+        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), own.X))  # type: ignore[misc]
         for tree, (root, leaf) in enumerate(zip(trees.tree_offsets, leaves.T, strict=False), first):
             left_out = bootstrap.times(tree)[numbers] == 0
             out_of_bag.add(numbers[left_out], trees.nodes["value"][root + leaf[left_out]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 from numbers import Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
@@ -74,7 +74,7 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     True
     """
 
-    loss: str | Objective | Callable = field(default="squared_error", kw_only=False)
+    loss: str | Objective | Callable[..., Any] = field(default="squared_error", kw_only=False)
     quantile: float | None = None
     balanced: bool = False
 

@@ -57,8 +57,8 @@ class Start:
     init: Any = None
     n_init_trees: int = 0
     init_scores: np.ndarray | None = None
-    bases: np.ndarray | None = None
-    _foreign: dict = field(default_factory=dict, repr=False)
+    bases: Any = None
+    _foreign: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     @property
     def n_a_round(self) -> int:

@@ -1,5 +1,9 @@
 """The best rows of each query as a table, which is what a search page shows."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ranktrees._core.measures import ranking
@@ -8,10 +12,17 @@ from ranktrees.rows import find_queries, ids_of_queries, qid_of
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import threads_for
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.rows.queries import Queries
+    from ranktrees.support.annotations import IdsLike
+
 __all__ = ["best_rows", "places", "require_how_many", "table_of_best"]
 
 
-def best_rows(scores, qid=None, k=10):
+def best_rows(scores: ArrayLike, qid: IdsLike | None = None, k: int | None = 10) -> pd.DataFrame:
     """Return the best rows of each query, by the scores of any model.
 
     Parameters
@@ -65,7 +76,7 @@ def best_rows(scores, qid=None, k=10):
     return table_of_best(values, values, queries, qid_of(scores) if qid is None else qid, k)
 
 
-def require_how_many(k):
+def require_how_many(k: int | None) -> None:
     """Raise if ``k`` is neither a valid number of rows nor None.
 
     Parameters
@@ -78,7 +89,14 @@ def require_how_many(k):
         )
 
 
-def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
+def table_of_best(
+    scores: np.ndarray,
+    ranked_by: np.ndarray,
+    queries: Queries,
+    qid: IdsLike,
+    k: int | None,
+    n_threads: int = 1,
+) -> pd.DataFrame:
     """Build the table that `best_rows` returns.
 
     Parameters
@@ -119,7 +137,7 @@ def table_of_best(scores, ranked_by, queries, qid, k, n_threads=1):
     )
 
 
-def places(scores, offsets, n_threads=1):
+def places(scores: np.ndarray, offsets: np.ndarray, n_threads: int = 1) -> NDArray[np.int64]:
     """Return the place of each row in its query, counted from 0.
 
     Rows are sorted by falling score. Rows with equal scores keep their order.

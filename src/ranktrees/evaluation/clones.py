@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import numbers
+from collections.abc import Callable, Sequence
 from inspect import signature
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import sklearn
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -21,10 +23,13 @@ from ranktrees.evaluation.model_selection import QueryKFold
 from ranktrees.measures.base import query_weights
 from ranktrees.rows import carry_queries, hand_queries, query_offsets, wants_queries_together
 
-Fold: TypeAlias = tuple[np.ndarray, np.ndarray]  # the rows to train on, and those to predict
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
+
+Fold: TypeAlias = tuple[Any, Any]  # the rows to train on, and those to predict, by number
 
 
-def clone_except(estimator, kept):
+def clone_except(estimator: Any, kept: Sequence[str]) -> Any:
     """Return a clone with some parameters that are neither cloned nor copied: both estimators share them.
 
     Parameters
@@ -53,7 +58,9 @@ def clone_except(estimator, kept):
     return twin
 
 
-def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
+def folds_of_rows(
+    cv: Any, X: RowsLike, y: Any, queries: np.ndarray | None, stratify: bool, name: str = "cv"
+) -> list[Fold]:
     """Return folds such that each row is tested in one of them. If there are queries, they are kept whole.
 
     Parameters
@@ -86,7 +93,7 @@ def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
     [0 2] [1 3]
     """
     if queries is not None and (cv is None or isinstance(cv, numbers.Integral)):
-        cv = QueryKFold(5 if cv is None else cv)
+        cv = QueryKFold(5 if cv is None else int(cv))
     folds = list(check_cv(cv, y, classifier=stratify).split(X, y, queries))
     n_rows = _num_samples(X)
     if not np.array_equal(np.sort(np.concatenate([test for _, test in folds])), np.arange(n_rows)):
@@ -97,7 +104,14 @@ def folds_of_rows(cv, X, y, queries, stratify, name="cv"):
     return folds
 
 
-def fitted_clone(estimator, X, y, sample_weight, queries, **params):
+def fitted_clone(
+    estimator: Any,
+    X: RowsLike,
+    y: Any,
+    sample_weight: Any,
+    queries: np.ndarray | None,
+    **params: Any,
+) -> Any:
     """Return a clone of any estimator, fitted to rows with their weights and query ids, if there are any.
 
     Parameters
@@ -153,7 +167,7 @@ def fitted_clone(estimator, X, y, sample_weight, queries, **params):
     return model.fit(X, y, **weights, **ids, **params)
 
 
-def _last_step(model):
+def _last_step(model: Any) -> tuple[str, Any]:
     """Return the last step of a pipeline, even of nested ones, with its path; of other models themselves."""
     path = ""
     while isinstance(model, Pipeline):
@@ -162,7 +176,9 @@ def _last_step(model):
     return path, model
 
 
-def _ids_for_steps(pipeline, y, queries, path, ranker, own):
+def _ids_for_steps(
+    pipeline: Any, y: ArrayLike, queries: np.ndarray | None, path: str, ranker: Any, own: dict[str, Any]
+) -> tuple[Any, dict[str, Any]]:
     """Return labels and ids for a pipeline whose last step is a ranker that takes its ``own`` ids."""
     if not sklearn.get_config()["enable_metadata_routing"]:
         return carry_queries(y, queries), {f"{path}{name}": values for name, values in own.items()}
@@ -174,7 +190,7 @@ def _ids_for_steps(pipeline, y, queries, path, ranker, own):
     return y, ids | {names[name]: values for name, values in own.items()}
 
 
-def _require_queries_in_reach(model):
+def _require_queries_in_reach(model: Any) -> None:
     """Refuse a model that contains a ranker of another library which does not get the queries."""
     inside = estimators_inside(model)
     while inside:
@@ -185,7 +201,7 @@ def _require_queries_in_reach(model):
             inside += estimators_inside(one)
 
 
-def _queries_out_of_reach(model, ranker):
+def _queries_out_of_reach(model: Any, ranker: Any) -> ValueError:
     return ValueError(
         f"{type(model).__name__} does not pass query ids on to the {type(ranker).__name__} inside it; "
         "expected this ranker itself, or a pipeline whose last step it is (if scikit-learn's metadata "
@@ -193,7 +209,7 @@ def _queries_out_of_reach(model, ranker):
     )
 
 
-def estimators_inside(model):
+def estimators_inside(model: Any) -> list[Any]:
     """Return the estimators to which a search, a mean or a subset of features passes rows and labels."""
     if isinstance(model, Pipeline):
         inside = [model.steps[-1][1]]
@@ -206,7 +222,7 @@ def estimators_inside(model):
     return [one for one in inside if hasattr(one, "fit")]
 
 
-def require_weights_taken(estimator, name="sample_weight"):
+def require_weights_taken(estimator: Any, name: str = "sample_weight") -> None:
     """Refuse weights, passed as the argument `name`, for an estimator whose ``fit`` takes none.
 
     This is judged by signatures. For an estimator that passes on its arguments, those inside are checked, but
@@ -227,7 +243,7 @@ def require_weights_taken(estimator, name="sample_weight"):
         require_weights_taken(one, name)
 
 
-def weights_not_taken(estimator, name="sample_weight"):
+def weights_not_taken(estimator: Any, name: str = "sample_weight") -> ValueError:
     """Return the error that says so, for weights passed as the argument `name`."""
     return ValueError(
         f"{name} is given, but the fit of {type(estimator).__name__} takes no weights; expected an estimator "
@@ -236,7 +252,15 @@ def weights_not_taken(estimator, name="sample_weight"):
     )
 
 
-def predict_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=1):
+def predict_out_of_fold(
+    estimators: Sequence[tuple[Any, Callable[..., Any]]],
+    X: RowsLike,
+    y: Any,
+    sample_weight: Any,
+    queries: np.ndarray | None,
+    folds: Sequence[Fold],
+    n_jobs: int | None = 1,
+) -> list[np.ndarray]:
     """Predict each row by a model that has not seen it: a clone fitted to the other folds.
 
     Parameters
@@ -277,6 +301,8 @@ def predict_out_of_fold(estimators, X, y, sample_weight, queries, folds, n_jobs=
     return [np.concatenate([next(predicted) for _ in folds])[places] for _ in estimators]
 
 
-def _predict_fold(estimator, predict, rows, train, test):
+def _predict_fold(
+    estimator: Any, predict: Callable[..., Any], rows: tuple[Any, ...], train: Any, test: Any
+) -> np.ndarray:
     model = fitted_clone(estimator, *(None if of is None else _safe_indexing(of, train) for of in rows))
     return predict(model, _safe_indexing(rows[0], test))

@@ -26,7 +26,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -42,6 +44,13 @@ from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.plotting import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["WeightCurve", "optimal_weight", "refine_weights"]
 
@@ -96,16 +105,16 @@ class WeightCurve:
 
     weight: float
     value: float
-    weights: np.ndarray
-    values: np.ndarray
-    values_at: np.ndarray
+    weights: NDArray[np.float64]
+    values: NDArray[np.float64]
+    values_at: NDArray[np.float64]
     form: str
     measure: Measure
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"WeightCurve(weight={self.weight:.6g}, value={self.value:.6g}, {len(self.values)} pieces)"
 
-    def __call__(self, weight):
+    def __call__(self, weight: ArrayLike) -> Any:
         """Return the value of the measure at any weights of the interval.
 
         Parameters
@@ -132,7 +141,7 @@ class WeightCurve:
         values = np.append(self.values, np.nan)
         return np.where(at, self.values_at[behind - 1], values[behind - 1])[()]
 
-    def plot(self, ax=None, **style):
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
         """Plot the curve, with a dot at the best weight.
 
         Parameters
@@ -160,17 +169,17 @@ class WeightCurve:
 
 
 def optimal_weight(
-    scores_a,
-    scores_b,
-    y,
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
+    y: ArrayLike,
     *,
-    qid=None,
-    measure="ndcg@10",
-    form="convex",
-    interval=None,
-    near=None,
-    sample_weight=None,
-    n_jobs=None,
+    qid: IdsLike | None = None,
+    measure: AnyMeasure = "ndcg@10",
+    form: Literal["convex", "additive"] = "convex",
+    interval: Sequence[float] | None = None,
+    near: float | None = None,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
 ) -> WeightCurve:
     r"""Find the weight of b in a combination with a at which a measure is highest, by following all weights.
 
@@ -272,7 +281,9 @@ def optimal_weight(
     return weight_curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs), near)
 
 
-def checked_interval(form, interval, name="interval", weights=None):
+def checked_interval(
+    form: str, interval: Any, name: str = "interval", weights: Any = None
+) -> tuple[float, float]:
     """Return the checked ends of an interval of `weights`, which messages call `name`."""
     if not isinstance(form, str) or form not in FORMS:
         raise ValueError(f"form must be 'convex' or 'additive', got {form!r}")
@@ -291,7 +302,18 @@ def checked_interval(form, interval, name="interval", weights=None):
     return low, high
 
 
-def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval, n_threads, near=None):
+def weight_curve_of(
+    measure: Measure,
+    labels: np.ndarray,
+    a: np.ndarray,
+    b: np.ndarray,
+    offsets: np.ndarray,
+    row_weights: np.ndarray | None,
+    form: str,
+    interval: tuple[float, float],
+    n_threads: int,
+    near: float | None = None,
+) -> WeightCurve:
     """Return the curve of rows that are grouped by query."""
     shares = shares_of_queries(measure, labels, a, offsets, row_weights, n_threads)
     largest = max(np.abs(a).max(), np.abs(b).max())
@@ -306,7 +328,14 @@ def weight_curve_of(measure, labels, a, b, offsets, row_weights, form, interval,
     return WeightCurve(weight, sign * best * unit, weights, between * unit, at * unit, form, measure)
 
 
-def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
+def shares_of_queries(
+    measure: Measure,
+    labels: np.ndarray,
+    scores: np.ndarray,
+    offsets: np.ndarray,
+    row_weights: np.ndarray | None,
+    n_threads: int,
+) -> np.ndarray:
     """float64[n_queries]: the share of each query in the mean; refuses a measure that has no curve."""
     if not measure.by_order:
         raise ValueError(
@@ -324,7 +353,9 @@ def shares_of_queries(measure, labels, scores, offsets, row_weights, n_threads):
     return weights / total
 
 
-def _highest(weights, between, at, near=None):
+def _highest(
+    weights: np.ndarray, between: np.ndarray, at: np.ndarray, near: float | None = None
+) -> tuple[float, int]:
     """The best weight, mid in the widest best stretch or nearest to `near`; its value in steps."""
     wide = np.nextafter(weights[:-1], np.inf) < weights[1:]  # some weight is between the two
     enough = max(int(at.max()), int(between[wide].max(initial=at.max()))) - ROUNDED
@@ -354,7 +385,7 @@ def _highest(weights, between, at, near=None):
     return best, int(at[behind] if weights[behind] == best else between[behind])
 
 
-def _scaled(scores, exponent):
+def _scaled(scores: np.ndarray, exponent: int) -> np.ndarray:
     scores = np.ldexp(scores, exponent)
     return np.where(np.abs(scores) < 1.0, 0.0, scores)
 
@@ -363,16 +394,16 @@ def _scaled(scores, exponent):
 
 
 def refine_weights(
-    ensemble,
-    X,
-    y,
+    ensemble: Ensemble,
+    X: RowsLike,
+    y: ArrayLike,
     *,
-    qid=None,
-    measure="ndcg@10",
-    interval=None,
-    n_repeats=1,
-    sample_weight=None,
-    n_jobs=None,
+    qid: IdsLike | None = None,
+    measure: AnyMeasure = "ndcg@10",
+    interval: Sequence[float] | None = None,
+    n_repeats: int = 1,
+    sample_weight: ArrayLike | None = None,
+    n_jobs: int | None = None,
 ) -> Ensemble:
     r"""Return an ensemble whose trees are weighted anew, so that a measure is higher on these rows.
 
@@ -446,7 +477,7 @@ def refine_weights(
         return ensemble
     values = np.split(ensemble.nodes["value"].copy(), ensemble.tree_offsets[1:-1])
 
-    def scores_by(values):
+    def scores_by(values: list[np.ndarray]) -> np.ndarray:
         """Scores, summed up in the order in which `Ensemble.predict` adds."""
         scores = np.full(len(labels), ensemble.base)
         for of_tree, leaf in zip(values, leaves.T, strict=True):
@@ -491,7 +522,17 @@ def refine_weights(
 class _Formula:
     """Follows a compiled measure of all queries over strips of weights."""
 
-    def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
+    def __init__(
+        self,
+        measure: Any,
+        labels: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        offsets: np.ndarray,
+        shares: np.ndarray,
+        convex: bool,
+        n_threads: int,
+    ) -> None:
         self.measure, self.a, self.b, self.offsets = measure, a, b, offsets
         self.convex, self.n_threads = convex, n_threads
         self.gains = measure.gains_of(labels)
@@ -508,7 +549,7 @@ class _Formula:
         self.unit = _step(highest, measure)
         self.scales = shares / self.unit
 
-    def sweep(self, start, last, opening):
+    def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
         """Return the changes from `start` to `last`, and the value in steps before the first change."""
         firsts = np.empty(len(self.scales), np.int64)
         ties = ranking.Ties[self.measure.parameters.get("ties", "average").upper()]
@@ -540,14 +581,24 @@ class _Calls:
 
     n_pairs = 0  # so that one strip covers all orders: they are known anyway
 
-    def __init__(self, measure, labels, a, b, offsets, shares, convex, n_threads):
+    def __init__(
+        self,
+        measure: Measure,
+        labels: np.ndarray,
+        a: np.ndarray,
+        b: np.ndarray,
+        offsets: np.ndarray,
+        shares: np.ndarray,
+        convex: bool,
+        n_threads: int,
+    ) -> None:
         self.measure, self.labels, self.a, self.b, self.convex = measure, labels, a, b, convex
         self.queries = [
             (slice(*ends), share) for ends, share in zip(itertools.pairwise(offsets), shares, strict=True)
         ]
-        self.unit = None
+        self.unit: Any = None
 
-    def sweep(self, start, last, opening):
+    def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
         """As in `_Formula`, for all weights at once."""
         queries = []
         for rows, share in self.queries:
@@ -567,7 +618,7 @@ class _Calls:
         changes["behind"] = np.concatenate([values[2::2] - values[:-1:2] for values in steps])
         return changes, sum(int(values[0]) for values in steps)
 
-    def _weights(self, rows, start, last):
+    def _weights(self, rows: slice, start: float, last: float) -> list[float]:
         """The weights at which the order of the rows of a query changes."""
         n = rows.stop - rows.start
         changes = combining.sweep(
@@ -590,7 +641,7 @@ class _Calls:
         )
         return np.unique(changes["weight"]).tolist()
 
-    def _value(self, rows, weight, behind):
+    def _value(self, rows: slice, weight: float, behind: bool) -> float:
         places = np.empty(rows.stop - rows.start, np.int64)
         combining.order_at(self.a[rows], self.b[rows], self.convex, weight, behind, places)
         offsets = np.array([0, len(places)])
@@ -603,16 +654,19 @@ class _Calls:
         return value
 
 
-def _step(highest, measure):
+def _step(highest: float, measure: Measure) -> float:
     """The value of one step, chosen so that means of values up to `highest` fit into 62 bits."""
     if not math.isfinite(highest):
         raise ValueError(f"measure {measure!r} is infinite for a query; expected finite values")
     return 2.0 ** max(math.ceil(math.log2(highest)) - 61, -1074)
 
 
-def _all_strips(followed, low, high):
+def _all_strips(
+    followed: _Formula | _Calls, low: float, high: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points in rising order, the value in steps at each point, and the value in steps behind it."""
-    start, strips = low, []
+    start = low
+    strips: list[tuple[np.ndarray, ...]] = []
     width = (high - low) * min(1.0, AT_ONCE / max(followed.n_pairs, 1))
     while start < high:
         last = high if width >= high - start else max(start + width, math.nextafter(start, math.inf))
@@ -631,7 +685,7 @@ def _all_strips(followed, low, high):
     return weights, at, behind
 
 
-def _added_up(changes, before):
+def _added_up(changes: np.ndarray, before: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The changes of a strip: each weight once, rising, with the values in steps at it and behind it."""
     changes = changes[np.argsort(changes["weight"], kind="stable")]
     starts = np.flatnonzero(np.diff(changes["weight"], prepend=-np.inf))

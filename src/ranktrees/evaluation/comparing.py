@@ -35,10 +35,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import stats
@@ -51,6 +51,13 @@ from ranktrees.rows import ids_of_queries, qid_of, warn_of_order
 from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.support.annotations import IdsLike
 
 __all__ = [
     "Comparison",
@@ -73,7 +80,12 @@ BITS = 40
 # ---- values of queries -------------------------------------------------------------------------------------
 
 
-def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
+def per_query_table(
+    y_true: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    qid: IdsLike | None = None,
+    measures: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
+) -> pd.DataFrame:
     """Return a table with the value of every measure for every query and every ranker.
 
     Parameters
@@ -120,19 +132,20 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
     except ImportError as error:
         raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
     one = isinstance(measures, str) or callable(measures)
-    measures = [as_measure(measure) for measure in ([measures] if one else measures)]
-    _refuse_namesakes(measures)
+    given: Any = [measures] if one else measures
+    chosen = [as_measure(measure) for measure in given]
+    _refuse_namesakes(chosen)
     if not isinstance(scores, Mapping):
         raise TypeError(
             f"scores is {as_seen(scores)}; expected a dict of the scores of each ranker by its name: "
             "pass {'name': scores}."
         )
     named = {f"scores[{name!r}]": values for name, values in scores.items()}
-    values, order, offsets = _values_of_queries(y_true, named, qid, measures)
+    values, order, offsets = _values_of_queries(y_true, named, qid, chosen)
     columns = {
         (name, repr(measure)): values[of_ranker, measure]
         for name, of_ranker in zip(scores, named, strict=True)
-        for measure in measures
+        for measure in chosen
     }
     qid = qid_of(y_true) if qid is None else qid
     qid = [0] * int(offsets[-1]) if qid is None else qid
@@ -143,7 +156,7 @@ def per_query_table(y_true, scores, qid=None, measures="ndcg@10"):
     return table
 
 
-def _refuse_namesakes(measures):
+def _refuse_namesakes(measures: Sequence[Measure]) -> None:
     for name, times in Counter(map(repr, dict.fromkeys(measures))).items():
         if times > 1:
             raise ValueError(
@@ -152,15 +165,17 @@ def _refuse_namesakes(measures):
             )
 
 
-def _values_of_queries(y_true, scores, qid, measures):
+def _values_of_queries(
+    y_true: ArrayLike, scores: Mapping[str, ArrayLike], qid: IdsLike | None, measures: Sequence[Measure]
+) -> tuple[dict[tuple[str, Measure], np.ndarray], np.ndarray | None, np.ndarray]:
     """The values of the queries, as they first appear, for each (name, measure); their order and offsets."""
     warn_of_order({"y_true": y_true, "qid": qid, **scores})
-    scores = {name: column(name, values, finite=False) for name, values in scores.items()}
-    labels, order, offsets, _ = checked_rows(y_true, scores, qid, None)
+    numbers = {name: column(name, values, finite=False) for name, values in scores.items()}
+    labels, order, offsets, _ = checked_rows(y_true, numbers, qid, None)
     values = {}
     for measure in measures:
         measure.check_labels(labels, "y_true")
-        for name, of_rows in scores.items():
+        for name, of_rows in numbers.items():
             values[name, measure] = measure.per_query(labels, arranged(order, of_rows), offsets)
     return values, order, offsets
 
@@ -179,11 +194,11 @@ class MeanInterval(NamedTuple):
     high: float
     n_queries: int
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.mean:.4f} ± {(self.high - self.low) / 2:.4f}"
 
 
-def mean_interval(values, confidence=0.95) -> MeanInterval:
+def mean_interval(values: ArrayLike, confidence: float = 0.95) -> MeanInterval:
     """Return the mean of per-query values and its t interval.
 
     The interval is mean -+ t * s / sqrt(n), with s the standard deviation of the n values and t the quantile
@@ -215,12 +230,12 @@ def mean_interval(values, confidence=0.95) -> MeanInterval:
     >>> interval.low < 0.36, interval.n_queries
     (True, 3)
     """
-    values = _query_values("values", values)
-    values = values[~np.isnan(values)]
-    if len(values) < 2:
-        raise ValueError(f"a confidence interval needs at least two queries with a value, got {len(values)}")
-    student = _student(values, confidence)
-    return MeanInterval(student.mean, student.low, student.high, len(values))
+    numbers = _query_values("values", values)
+    numbers = numbers[~np.isnan(numbers)]
+    if len(numbers) < 2:
+        raise ValueError(f"a confidence interval needs at least two queries with a value, got {len(numbers)}")
+    student = _student(numbers, confidence)
+    return MeanInterval(student.mean, student.low, student.high, len(numbers))
 
 
 # ---- two rankers -------------------------------------------------------------------------------------------
@@ -273,10 +288,10 @@ class Comparison:
     test: str
     confidence: float
     measure: Measure | None
-    values_a: np.ndarray = field(compare=False)
-    values_b: np.ndarray = field(compare=False)
+    values_a: NDArray[np.float64] = field(compare=False)
+    values_b: NDArray[np.float64] = field(compare=False)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         what = "values" if self.measure is None else repr(self.measure)
         left_out = f", {self.n_skipped} left out" if self.n_skipped else ""
         return (
@@ -289,26 +304,26 @@ class Comparison:
         )
 
 
-def _typed(p_value):
+def _typed(p_value: float) -> str:
     return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.1g}"
 
 
-def _typed_interval(comparison):
+def _typed_interval(comparison: Comparison) -> str:
     low, high = comparison.interval
     return f"{100 * comparison.confidence:g} % interval {low:+.4f} to {high:+.4f}"
 
 
 def compare(
-    y_true,
-    scores_a,
-    scores_b,
+    y_true: ArrayLike,
+    scores_a: ArrayLike,
+    scores_b: ArrayLike,
     *,
-    qid=None,
-    measure="ndcg@10",
-    test="t",
-    confidence=0.95,
-    n_resamples=9999,
-    random_state=0,
+    qid: IdsLike | None = None,
+    measure: AnyMeasure = "ndcg@10",
+    test: Test = "t",
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> Comparison:
     """Compare two rankers on the same queries.
 
@@ -356,7 +371,7 @@ def compare(
     values, _, _ = _values_of_queries(y_true, named, qid, [measure])
     for (name, _), of_queries in values.items():
         _query_values(f"{measure!r} of {name}", of_queries)
-    resampled = {"n_resamples": n_resamples, "random_state": random_state}
+    resampled: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
     return _compare(
         values["scores_a", measure],
         values["scores_b", measure],
@@ -369,14 +384,14 @@ def compare(
 
 
 def compare_values(
-    values_a,
-    values_b,
+    values_a: ArrayLike,
+    values_b: ArrayLike,
     *,
-    test="t",
-    confidence=0.95,
-    n_resamples=9999,
-    random_state=0,
-    greater_is_better=True,
+    test: Test = "t",
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    random_state: int | np.random.RandomState | None = 0,
+    greater_is_better: bool = True,
 ) -> Comparison:
     """Compare two rankers by per-query values that are known already, such as columns of `per_query_table`.
 
@@ -432,16 +447,29 @@ def compare_values(
             f"values_a has {len(a)} queries and values_b {len(b)}: a paired comparison needs the same "
             "queries in both"
         )
-    if hasattr(values_a, "iloc") and hasattr(values_b, "iloc") and not values_a.index.equals(values_b.index):
+    indexes: list[Any] = [
+        getattr(values, "index", None) for values in (values_a, values_b) if hasattr(values, "iloc")
+    ]
+    if len(indexes) == 2 and not indexes[0].equals(indexes[1]):
         raise ValueError(
             "the indexes of values_a and values_b differ; expected the same queries in the same order: pass "
             "values_b.loc[values_a.index], or arrays, which are matched by position."
         )
-    resampled = {"n_resamples": n_resamples, "random_state": random_state}
+    resampled: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
     return _compare(a, b, None, greater_is_better, test=test, confidence=confidence, **resampled)
 
 
-def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence, n_resamples, random_state):
+def _compare(
+    values_a: np.ndarray,
+    values_b: np.ndarray,
+    measure: Measure | None,
+    greater_is_better: bool,
+    *,
+    test: str,
+    confidence: float,
+    n_resamples: int,
+    random_state: int | np.random.RandomState | None,
+) -> Comparison:
     if not isinstance(test, str) or test not in _TESTS:
         raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
     if not is_whole(n_resamples, 1):
@@ -485,7 +513,7 @@ def _compare(values_a, values_b, measure, greater_is_better, *, test, confidence
     )
 
 
-def _in_steps(a, b):
+def _in_steps(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, float]:
     """a - b in integer steps, and the size of a step: sums are exact, and rounding differences become 0."""
     exponent = math.frexp(max(np.abs(a).max(), np.abs(b).max()))[1]
     bits = min(BITS, 61 - len(a).bit_length())
@@ -500,7 +528,7 @@ class _Student(NamedTuple):
     p_value: float
 
 
-def _student(values, confidence):
+def _student(values: np.ndarray, confidence: float) -> _Student:
     """The mean of at least two values, its t interval, and the test of mean zero."""
     if not (isinstance(confidence, Real) and 0 < confidence < 1):
         raise ValueError(f"confidence must be between 0 and 1, got {confidence!r}")
@@ -516,11 +544,15 @@ def _student(values, confidence):
     return _Student(mean, low, high, statistic, p_value)
 
 
-def _t_test(student, steps, step, confidence, n_resamples, seed):
+def _t_test(
+    student: _Student, steps: np.ndarray, step: float, confidence: float, n_resamples: int, seed: int
+) -> tuple[float, float, float]:
     return student.low, student.high, student.p_value
 
 
-def _bootstrap(student, steps, step, confidence, n_resamples, seed):
+def _bootstrap(
+    student: _Student, steps: np.ndarray, step: float, confidence: float, n_resamples: int, seed: int
+) -> tuple[float, float, float]:
     turned = np.sort(-steps)
     sign = -1 if turned.tolist() > steps.tolist() else 1  # a and b may change places: the draws stay the same
     steps = turned if sign < 0 else steps
@@ -532,7 +564,9 @@ def _bootstrap(student, steps, step, confidence, n_resamples, seed):
     return float(low), float(high), (1 + _as_far(sums, steps, 3)) / (1 + n_resamples)
 
 
-def _randomization(student, steps, step, confidence, n_resamples, seed):
+def _randomization(
+    student: _Student, steps: np.ndarray, step: float, confidence: float, n_resamples: int, seed: int
+) -> tuple[float, float, float]:
     sizes = np.sort(np.abs(steps[steps != 0]))
     every = 2 ** len(sizes) <= n_resamples + 1
     sums = np.empty(2 ** len(sizes) if every else n_resamples, np.int64)
@@ -543,7 +577,7 @@ def _randomization(student, steps, step, confidence, n_resamples, seed):
     return student.low, student.high, p_value
 
 
-def _as_far(sums, steps, n_sums):
+def _as_far(sums: np.ndarray, steps: np.ndarray, n_sums: int) -> int:
     """The number of sums that are at least as far from 0 as the sum of all steps.
 
     Sums that tie exactly without rounding count as ties here, too. Each step is rounded by up to a half, and
@@ -559,7 +593,7 @@ _TESTS: dict[str, tuple[str, Any]] = {
 }
 
 
-def _query_values(name, values):
+def _query_values(name: str, values: Any) -> np.ndarray:
     if hasattr(values, "iloc"):  # of pandas, whose NA is no float
         values = values.to_numpy(na_value=np.nan)
     values = numbers_in(name, values, "query")
@@ -572,7 +606,7 @@ def _query_values(name, values):
 # ---- several rankers against one ---------------------------------------------------------------------------
 
 
-def holm(p_values) -> np.ndarray:
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     r"""Adjust p-values for multiple comparisons, by Holm's method.
 
     The i-th smallest of m p-values becomes :math:`\max_{j \le i} \min(1, (m - j + 1)\, p_{(j)})`. If all
@@ -609,7 +643,7 @@ def holm(p_values) -> np.ndarray:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Comparisons(Mapping):
+class Comparisons(Mapping[str, Comparison]):
     """The result of `compare_to_baseline`: a `Comparison` for each ranker, by its name. It prints as a table.
 
     Attributes
@@ -626,18 +660,18 @@ class Comparisons(Mapping):
     comparisons: dict[str, Comparison]
     p_values: dict[str, float]
 
-    def __getitem__(self, name):
+    def __getitem__(self, name: str) -> Comparison:
         return self.comparisons[name]
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[str]:
         return iter(self.comparisons)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.comparisons)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         any_one = next(iter(self.values()))
-        lines = [("", "mean", "difference", "interval", "p", "wins", "ties", "losses")]
+        lines: list[tuple[str, ...]] = [("", "mean", "difference", "interval", "p", "wins", "ties", "losses")]
         lines.append((self.baseline, f"{any_one.mean_b:.4f}", *[""] * 6))
         for name, found in self.items():
             low, high = found.interval
@@ -657,16 +691,16 @@ class Comparisons(Mapping):
 
 
 def compare_to_baseline(
-    y_true,
-    scores,
-    baseline,
+    y_true: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    baseline: str,
     *,
-    qid=None,
-    measure="ndcg@10",
-    test="t",
-    confidence=0.95,
-    n_resamples=9999,
-    random_state=0,
+    qid: IdsLike | None = None,
+    measure: AnyMeasure = "ndcg@10",
+    test: Test = "t",
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    random_state: int | np.random.RandomState | None = 0,
 ) -> Comparisons:
     """Compare several rankers with a baseline, on the same queries.
 
@@ -720,7 +754,7 @@ def compare_to_baseline(
             f"scores must be a dict with the scores of the baseline, {baseline!r}, and of at least one other "
             f"ranker, got {seen}"
         )
-    options = {
+    options: dict[str, Any] = {
         "qid": qid,
         "measure": measure,
         "test": test,

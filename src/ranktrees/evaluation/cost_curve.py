@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranktrees.evaluation.early_exit import check_early_exit, drop_rows, rows_dropped_last
 from ranktrees.support.plotting import axes_or_new
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from ranktrees.evaluation.early_exit import EarlyExit
+    from ranktrees.rows.queries import Queries
 
 __all__ = ["CostCurve", "cost_curve_of"]
 
@@ -37,17 +46,17 @@ class CostCurve:
     """
 
     measure: str
-    n_trees: np.ndarray
-    cost: np.ndarray
-    value: np.ndarray
+    n_trees: NDArray[np.int64]
+    cost: NDArray[np.float64]
+    value: NDArray[np.float64]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         if not len(self.n_trees):
             return "CostCurve(no trees)"
         cost, value = (f"{each[0]:.4g} ... {each[-1]:.4g}" for each in (self.cost, self.value))
         return f"CostCurve({len(self.n_trees)} trees: cost {cost}, {self.measure} {value})"
 
-    def plot(self, ax=None, **line):
+    def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Plot the value of the measure over the cost, from the first tree to the last.
 
         Parameters
@@ -67,12 +76,22 @@ class CostCurve:
             If matplotlib is not installed.
         """
         ax = axes_or_new(ax)
-        ax.plot(self.cost, self.value, **{"marker": ".", "markersize": 3} | line)
+        drawn: dict[str, Any] = {"marker": ".", "markersize": 3} | line
+        ax.plot(self.cost, self.value, **drawn)
         ax.set(xlabel="cost per row", ylabel=self.measure)
         return ax
 
 
-def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows, n_threads):
+def cost_curve_of(
+    stages: Iterable[np.ndarray],
+    costs: np.ndarray,
+    value_of: Callable[[np.ndarray], float],
+    measure: Any,
+    early_exit: EarlyExit | None,
+    queries: Queries | None,
+    n_rows: int,
+    n_threads: int,
+) -> CostCurve:
     """Return the `CostCurve` of one model.
 
     Parameters
@@ -99,7 +118,7 @@ def cost_curve_of(stages, costs, value_of, measure, early_exit, queries, n_rows,
     stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
     cost, value = [], []
 
-    def scores_after(rows, first, stop):
+    def scores_after(rows: Any, first: int, stop: int) -> np.ndarray:
         for n_trees in range(first + 1, stop + 1):
             scores[rows], seen[rows] = next(stages)[rows], n_trees
             cost.append(costs[seen].mean())

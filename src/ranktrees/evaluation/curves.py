@@ -5,8 +5,9 @@ In scikit-learn a *learning curve* shows what a model gains from more rows. Thes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -19,6 +20,12 @@ from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.plotting import axes_or_new
 from ranktrees.support.spelling import spelt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from ranktrees.measures.named import AnyMeasure
 
 __all__ = ["ScoreCurves", "score_curves"]
 
@@ -55,15 +62,15 @@ class ScoreCurves:
     (20, 0.75)
     """
 
-    n_trees: np.ndarray
-    values: dict[tuple[str, Measure | str], np.ndarray]
+    n_trees: NDArray[np.int64]
+    values: dict[tuple[str, Any], NDArray[np.float64]]
     kept: int
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: tuple[str, AnyMeasure]) -> NDArray[np.float64]:
         name, measure = key
         return self.values[self._keys(name, measure)[0]]
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         kept = f", {self.kept} kept" if self.kept < self.n_trees[-1] else ""
         lines = [f"after {self.n_trees[0]}, ..., {self.n_trees[-1]} trees{kept}"]
         for (name, measure), values in self.values.items():
@@ -72,7 +79,7 @@ class ScoreCurves:
             lines.append(f"{name}, {measure}: {ends}, best {value:.4f} after {n_trees}")
         return "\n".join(lines)
 
-    def best(self, name, measure=None):
+    def best(self, name: str, measure: AnyMeasure | None = None) -> tuple[int, float]:
         """Return the number of trees with which a measure is best, and its value there.
 
         Of equally good points the first is taken.
@@ -97,12 +104,12 @@ class ScoreCurves:
             If there is no such curve; the message lists the curves that there are.
         """
         key = self._keys(name, measure)[0]
-        measure, values = key[1], self.values[key]
-        is_error = measure == "loss" or not measure.greater_is_better
+        followed, values = key[1], self.values[key]
+        is_error = isinstance(followed, str) or not followed.greater_is_better
         best = int(np.nanargmin(values) if is_error else np.nanargmax(values))
         return int(self.n_trees[best]), float(values[best])
 
-    def plot(self, measure=None, ax=None, **style):
+    def plot(self, measure: AnyMeasure | None = None, ax: Axes | None = None, **style: Any) -> Axes:
         """Plot the curves of a measure, with a dot where each is best.
 
         If the model has kept fewer trees than it has grown, a vertical line shows where it ends.
@@ -138,7 +145,7 @@ class ScoreCurves:
         ax.legend()
         return ax
 
-    def _keys(self, name=None, measure=None):
+    def _keys(self, name: str | None = None, measure: AnyMeasure | None = None) -> list[tuple[str, Any]]:
         """The keys of the curves of a set (None: of all sets) and of a measure (None: of their first one)."""
         keys = [key for key in self.values if name in (None, key[0])]
         if measure is not None:
@@ -156,11 +163,17 @@ class ScoreCurves:
         return keys
 
 
-def _measure_or_loss(measure):
+def _measure_or_loss(measure: AnyMeasure) -> Measure | str:
     return measure if isinstance(measure, str) and measure == "loss" else as_measure(measure)
 
 
-def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
+def score_curves(
+    model: Any,
+    sets: Mapping[str, tuple[Any, ...]] | None = None,
+    measures: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
+    *,
+    every: int = 1,
+) -> ScoreCurves:
     """Measure a model after each of its trees.
 
     Parameters
@@ -223,7 +236,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     given = [measures] if isinstance(measures, str | Measure) or callable(measures) else list(measures)
     if not given:
         raise ValueError("measures is empty; expected one or more, such as 'ndcg@10'.")
-    measures = [as_measure(one) for one in given]
+    chosen = [as_measure(one) for one in given]
     n_threads = effective_n_threads(getattr(model, "n_jobs", None))
     values = {}
     for name, rows in sets.items():
@@ -231,11 +244,11 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
             raise ValueError(f"sets has {as_seen(rows)} as {name!r}; expected a tuple (X, y) or (X, y, qid).")
         X, y, qid = rows if len(rows) == 3 else (*rows, None)
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
-        for measure in measures:
+        for measure in chosen:
             measure.check_labels(data.labels, f"y of {name!r}")
-        curves = {}
-        for method in dict.fromkeys(score_method(model, measure) for measure in measures):
-            some = [measure for measure in measures if score_method(model, measure) == method]
+        curves: dict[Measure, np.ndarray] = {}
+        for method in dict.fromkeys(score_method(model, measure) for measure in chosen):
+            some = [measure for measure in chosen if score_method(model, measure) == method]
             bound_measures = [measure.bind(data.labels, data.offsets, None, n_threads) for measure in some]
             n_trees, of_set = [], []
             for n, scores in _every(every, staged_scores_by(model, X, some[0])):
@@ -245,7 +258,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
             if not n_trees:
                 raise ValueError("model has no trees; expected at least one: fit it with more.")
             curves |= zip(some, np.array(of_set).T, strict=True)
-        for measure in measures:
+        for measure in chosen:
             if np.isnan(curves[measure]).any():
                 raise ValueError(
                     f"{measure} is not defined on any query of {name!r}: pass other rows, or set empty_query."
@@ -254,7 +267,7 @@ def score_curves(model, sets=None, measures="ndcg@10", *, every=1):
     return ScoreCurves(np.array(n_trees), values, n_trees[-1])
 
 
-def _every(every, stages):
+def _every(every: int, stages: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Yield (number, stage) for each ``every``-th stage, and for the last."""
     number = 0
     for number, stage in enumerate(stages, start=1):
@@ -264,7 +277,7 @@ def _every(every, stages):
         yield number, stage
 
 
-def _measure_called(text, model):
+def _measure_called(text: Any, model: Any) -> Measure | str:
     """The measure that the fit has followed, even if the parameters have changed since."""
     if text == spelt(None):
         return "loss"
@@ -279,7 +292,7 @@ def _measure_called(text, model):
         ) from error
 
 
-def _followed(model, every):
+def _followed(model: Any, every: int) -> ScoreCurves:
     """The curves that a model of this library has recorded during its fit."""
     followed = getattr(model, "_followed", {})
     attributes = {"training": "train_score_", "validation": "validation_score_"}
@@ -294,6 +307,6 @@ def _followed(model, every):
     values = {}
     for name, of_rounds in scores.items():
         measure = _measure_called(followed[name], model)
-        sign = -1.0 if measure == "loss" or not measure.greater_is_better else 1.0
+        sign = -1.0 if isinstance(measure, str) or not measure.greater_is_better else 1.0
         values[name, measure] = sign * of_rounds[n_trees - 1]
     return ScoreCurves(n_trees, values, model.best_iteration_)

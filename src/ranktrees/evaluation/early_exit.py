@@ -20,16 +20,24 @@ point-wise machine learning techniques using regression trees for web-search ran
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ranktrees.evaluation.best import places
 from ranktrees.model import scoring
 from ranktrees.support.numeric import is_real, is_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.rows.queries import Queries
+    from ranktrees.support.annotations import RowsLike
 
 __all__ = ["EarlyExit", "WorkSaved"]
 
@@ -107,12 +115,12 @@ class EarlyExit:
     drop: float | Sequence[float] | None = None
     threshold: float | Sequence[float] | None = None
     keep_at_least: int = 0
-    among: str = "query"
+    among: Literal["query", "all"] = "query"
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _exactly_one(every=self.every, at=self.at)
         _exactly_one(drop=self.drop, threshold=self.threshold)
-        checked = {"keep_at_least": _whole("keep_at_least", self.keep_at_least, 0)}
+        checked: dict[str, Any] = {"keep_at_least": _whole("keep_at_least", self.keep_at_least, 0)}
         if self.every is not None:
             checked["every"] = _whole("every", self.every, 1)
         else:
@@ -130,7 +138,7 @@ class EarlyExit:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         defaults = {each.name: each.default for each in fields(self)}
         given = {name: value for name, value in vars(self).items() if value != defaults[name]}
         return f"EarlyExit({', '.join(f'{name}={value!r}' for name, value in given.items())})"
@@ -140,13 +148,15 @@ class EarlyExit:
         """Whether the early exit has to know which rows belong to the same query."""
         return self.among == "query" and (self.drop is not None or self.keep_at_least > 0)
 
-    def points(self, n_trees) -> tuple[int, ...]:
+    def points(self, n_trees: int) -> tuple[int, ...]:
         """Return the numbers of trees after which rows leave, for a model of ``n_trees`` trees."""
         if self.every is not None:
             return tuple(range(self.every, n_trees, self.every))
         return tuple(point for point in self.at or () if point < n_trees)
 
-    def stays(self, stage, scores, offsets, n_threads=1):
+    def stays(
+        self, stage: int, scores: np.ndarray, offsets: np.ndarray, n_threads: int = 1
+    ) -> NDArray[np.bool_]:
         """Return which rows stay in at an exit point.
 
         Parameters
@@ -176,7 +186,7 @@ class EarlyExit:
         return places(scores, offsets, n_threads) < np.repeat(stay, sizes)
 
 
-def check_early_exit(early_exit):
+def check_early_exit(early_exit: object) -> None:
     """Raise unless the argument is an EarlyExit or None."""
     if not isinstance(early_exit, EarlyExit | None):
         raise TypeError(
@@ -185,11 +195,11 @@ def check_early_exit(early_exit):
         )
 
 
-def _of_stage(values, stage):
+def _of_stage(values: Any, stage: int) -> float:
     return values[stage] if isinstance(values, tuple) else values
 
 
-def _exactly_one(**given):
+def _exactly_one(**given: Any) -> None:
     (one, first), (other, second) = given.items()
     if (first is None) == (second is None):
         seen = "neither" if first is None else "both"
@@ -198,13 +208,13 @@ def _exactly_one(**given):
         )
 
 
-def _whole(name, value, least):
+def _whole(name: str, value: Any, least: int) -> int:
     if not is_whole(value, least):
         raise ValueError(f"{name}={value!r}; expected a whole number of at least {least}.")
     return int(value)
 
 
-def exit_points(at):
+def exit_points(at: Any) -> tuple[int, ...]:
     """Return the numbers of trees that a user has passed as a tuple, checked."""
     try:
         points = tuple(_whole("at", point, 1) for point in at)
@@ -219,15 +229,17 @@ def exit_points(at):
     return points
 
 
-def _is_share(value):
+def _is_share(value: float) -> bool:
     return 0 <= value <= 1
 
 
-def _is_score(value):
+def _is_score(value: float) -> bool:
     return not math.isnan(value)
 
 
-def _per_point(name, value, at, expected, is_meant):
+def _per_point(
+    name: str, value: Any, at: tuple[int, ...] | None, expected: str, is_meant: Callable[[float], bool]
+) -> float | tuple[float, ...]:
     """A number, or a tuple of one number for each exit point."""
     several = isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1
     numbers = tuple(value) if several else (value,)
@@ -267,7 +279,7 @@ class WorkSaved:
     rows: tuple[int, ...]
     trees: np.ndarray = field(repr=False)
 
-    def dropped_last(self, scores):
+    def dropped_last(self, scores: np.ndarray) -> NDArray[np.float64]:
         """Return scores by which no row ranks above one that stayed in longer.
 
         The score of a dropped row lacks what later trees would have added. So it may be above the final score
@@ -302,7 +314,7 @@ class WorkSaved:
         return rows_dropped_last(np.asarray(scores, np.float64), self.trees)
 
 
-def rows_dropped_last(scores, trees):
+def rows_dropped_last(scores: np.ndarray, trees: np.ndarray) -> np.ndarray:
     """See `WorkSaved.dropped_last`; ``trees`` holds the number of trees that each row has seen."""
     if (trees == trees[:1]).all():
         return scores
@@ -315,17 +327,17 @@ def rows_dropped_last(scores, trees):
 
 
 def predict(
-    early_exit,
-    ensemble,
-    X,
-    queries,
+    early_exit: EarlyExit | None,
+    ensemble: Ensemble,
+    X: RowsLike,
+    queries: Queries | None,
     *,
-    start=None,
-    finish=np.asarray,
-    n_init_trees=0,
-    n_trees=None,
-    n_threads=1,
-):
+    start: ArrayLike | None = None,
+    finish: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    n_init_trees: int = 0,
+    n_trees: int | None = None,
+    n_threads: int = 1,
+) -> tuple[np.ndarray, WorkSaved]:
     """Score rows, and drop some of them on the way.
 
     Parameters
@@ -360,7 +372,7 @@ def predict(
     sums = scoring.sums_before_trees(ensemble, start)
     codes = ensemble.scorer.encode(X, n_threads)
 
-    def scores_after(rows, first, stop):
+    def scores_after(rows: Any, first: int, stop: int) -> np.ndarray:
         first, stop = first + n_init_trees if first else 0, stop + n_init_trees
         ensemble.scorer.add(codes, sums, first, stop, None if len(rows) == len(sums) else rows, n_threads)
         return finish(scoring.scores_of(ensemble, start[rows], sums[rows], stop))
@@ -369,7 +381,15 @@ def predict(
     return drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
 
 
-def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, n_threads):
+def drop_rows(
+    early_exit: EarlyExit | None,
+    n_init_trees: int,
+    n_trees: int,
+    n_rows: int,
+    queries: Queries | None,
+    scores_after: Callable[[Any, int, int], np.ndarray],
+    n_threads: int,
+) -> tuple[np.ndarray, WorkSaved]:
     """Return scores and the work saved; ``scores_after(rows, first, stop)`` takes rows through some trees."""
     if early_exit is not None and early_exit.needs_queries and queries is None:
         raise ValueError(
@@ -386,7 +406,7 @@ def drop_rows(early_exit, n_init_trees, n_trees, n_rows, queries, scores_after, 
     for stage, (first, stop) in enumerate(pairwise((0, *points, n_trees))):
         rows_in.append(len(rows))
         scores[rows] = scores_after(rows, first, stop)
-        if stop < n_trees:
+        if early_exit is not None and stop < n_trees:
             stays = early_exit.stays(stage, scores[rows], offsets, n_threads)
             trees[rows[~stays]] = stop
             rows, offsets = rows[stays], np.concatenate([[0], np.cumsum(stays)])[offsets]

@@ -8,8 +8,9 @@ them in the index of `y` (or of a data frame `X`), in a level named "qid".
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sklearn
@@ -21,7 +22,6 @@ from sklearn.utils._param_validation import (
     Interval,
     RealNotInt,
     validate_parameter_constraints,
-    validate_params,
 )
 from sklearn.utils.validation import _num_samples
 
@@ -29,6 +29,14 @@ from ranktrees.evaluation.predictions import score_method
 from ranktrees.measures import as_measure
 from ranktrees.rows import class_numbers, find_queries, find_query_of_rows, qid_of, query_of_rows
 from ranktrees.rows.values import as_seen
+from ranktrees.support.scikit_learn import validate_params
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.measures.base import Measure
+    from ranktrees.measures.named import AnyMeasure
+from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
 
@@ -80,7 +88,13 @@ class QueryKFold(BaseCrossValidator):
         "random_state": ["random_state"],
     }
 
-    def __init__(self, n_splits=5, *, shuffle=False, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        shuffle: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         if random_state is not None and not shuffle:  # not in `split`: stacking sets one on any splitter
             raise ValueError(
                 f"random_state={random_state!r}, but shuffle=False leaves nothing to chance; expected both "
@@ -90,7 +104,9 @@ class QueryKFold(BaseCrossValidator):
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def split(self, X, y=None, groups=None, *, qid=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(
+        self, X: RowsLike, y: object = None, groups: IdsLike | None = None, *, qid: IdsLike | None = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the training rows and the test rows of every fold.
 
         Parameters
@@ -134,7 +150,9 @@ class QueryKFold(BaseCrossValidator):
         for fold in range(self.n_splits):
             yield np.flatnonzero(fold_of_row != fold), np.flatnonzero(fold_of_row == fold)
 
-    def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
+    def get_n_splits(
+        self, X: object = None, y: object = None, groups: object = None, *, qid: object = None
+    ) -> int:
         """Return the number of folds.
 
         Parameters
@@ -184,13 +202,22 @@ class QueryShuffleSplit(BaseCrossValidator):
     __metadata_request__split = ROUTED
     _parameter_constraints = {"n_splits": [Interval(Integral, 1, None, closed="left")]} | SPLIT_AT_RANDOM
 
-    def __init__(self, n_splits=10, *, test_size=None, train_size=None, random_state=None):
+    def __init__(
+        self,
+        n_splits: int = 10,
+        *,
+        test_size: float | None = None,
+        train_size: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
         self.n_splits = n_splits
         self.test_size = test_size
         self.train_size = train_size
         self.random_state = random_state
 
-    def split(self, X, y=None, groups=None, *, qid=None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    def split(
+        self, X: RowsLike, y: object = None, groups: IdsLike | None = None, *, qid: IdsLike | None = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the training rows and the test rows of every split.
 
         Parameters
@@ -240,7 +267,9 @@ class QueryShuffleSplit(BaseCrossValidator):
                 "pass other sizes."
             ) from error
 
-    def get_n_splits(self, X=None, y=None, groups=None, *, qid=None) -> int:
+    def get_n_splits(
+        self, X: object = None, y: object = None, groups: object = None, *, qid: object = None
+    ) -> int:
         """Return the number of splits.
 
         Parameters
@@ -257,7 +286,13 @@ class QueryShuffleSplit(BaseCrossValidator):
 
 
 @validate_params(SPLIT_AT_RANDOM, prefer_skip_nested_validation=True)
-def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None, random_state=None) -> list:
+def train_test_split_by_query(
+    *arrays: Any,
+    qid: IdsLike | None = None,
+    test_size: float | None = None,
+    train_size: float | None = None,
+    random_state: int | np.random.RandomState | None = None,
+) -> list[Any]:
     """Split arrays into training and test rows, keeping queries whole.
 
     Parameters
@@ -312,13 +347,13 @@ def train_test_split_by_query(*arrays, qid=None, test_size=None, train_size=None
     return [None if array is None else _taken(array, part) for array in arrays for part in parts]
 
 
-def _taken(array, rows):
+def _taken(array: Any, rows: np.ndarray) -> Any:
     if hasattr(array, "get_level_values"):  # a pandas Index, which scikit-learn would turn into an array
         return array.take(rows)
     return _safe_indexing(array, rows)
 
 
-def query_scorer(measure="ndcg@10"):
+def query_scorer(measure: AnyMeasure = "ndcg@10") -> Callable[..., float]:
     """Make a scorer that returns a ranking measure: its mean over the queries, or its value over all rows.
 
     The scorer requests the query ids as `groups` and `qid`, so that with metadata routing enabled
@@ -370,25 +405,34 @@ def query_scorer(measure="ndcg@10"):
 class _QueryScorer(type(make_scorer(as_measure))):  # type: ignore[misc]
     """A scorer like those of `make_scorer`, which also finds ids in the index of `X`, and what ranks rows."""
 
-    def set_score_request(self, **requests):
+    def set_score_request(self, **requests: Any) -> Self:
         """Set which metadata the scorer requests. By default it requests the query ids."""
         return super().set_score_request(**(ROUTED | requests))
 
-    def __call__(self, estimator, X, y_true, sample_weight=None, **ids):
+    def __call__(
+        self,
+        estimator: Any,
+        X: RowsLike,
+        y_true: ArrayLike | None,
+        sample_weight: ArrayLike | None = None,
+        **ids: Any,
+    ) -> float:
         """Return the score of a fitted estimator on some rows."""
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         routing = sklearn.get_config()["enable_metadata_routing"] or bool(ids)  # else ids would be refused
         with sklearn.config_context(enable_metadata_routing=routing):
             return super().__call__(estimator, X, y_true, **weights, **ids)
 
-    def _score(self, method_caller, estimator, X, y_true, **metadata):
+    def _score(
+        self, method_caller: Callable[..., Any], estimator: Any, X: RowsLike, y_true: Any, **metadata: Any
+    ) -> float:
         method = score_method(estimator, self._kwargs["measure"])
         metadata["qid_of_X"] = qid_of(X)
         metadata["classes"] = None
         if method != "predict" and is_classifier(estimator):
             metadata["classes"] = estimator.classes_
 
-        def scores_of(estimator, _, X, **kwargs):
+        def scores_of(estimator: Any, _: object, X: RowsLike, **kwargs: Any) -> Any:
             return method_caller(estimator, method, X, **kwargs)
 
         return super()._score(scores_of, estimator, X, y_true, **metadata)
@@ -398,15 +442,15 @@ _BY_THRESHOLD = "scikit-learn's search for a threshold, which does not come by `
 
 
 def _mean_over_queries(
-    y_true,
-    y_score,
+    y_true: Any,
+    y_score: Any,
     *,
-    measure,
-    sample_weight=None,
-    qid=None,
-    groups=None,
-    qid_of_X=None,
-    classes=_BY_THRESHOLD,
+    measure: Measure,
+    sample_weight: ArrayLike | None = None,
+    qid: IdsLike | None = None,
+    groups: IdsLike | None = None,
+    qid_of_X: Any = None,
+    classes: Any = _BY_THRESHOLD,
 ) -> float:
     n_rows = _num_samples(y_true)
     ids = {"qid": qid, "groups": groups, "the index level 'qid' of X": qid_of_X}
@@ -425,7 +469,7 @@ def _mean_over_queries(
     return measure(labels, y_score, qid=query_of_row, sample_weight=sample_weight)
 
 
-def _require_zero_and_one(labels):
+def _require_zero_and_one(labels: np.ndarray) -> None:
     """Raise if a label is neither 0 nor 1, for rows that are scored by the class that they are given."""
     others = [label for label in np.unique(labels) if label not in (0, 1)]
     if others:
@@ -436,13 +480,15 @@ def _require_zero_and_one(labels):
         )
 
 
-def _validate(splitter) -> None:
+def _validate(splitter: QueryKFold | QueryShuffleSplit) -> None:
     validate_parameter_constraints(
         splitter._parameter_constraints, vars(splitter), caller_name=type(splitter).__name__
     )
 
 
-def _queries(splitter, X, y, groups, qid) -> tuple[np.ndarray, np.ndarray]:
+def _queries(
+    splitter: QueryKFold | QueryShuffleSplit, X: RowsLike, y: Any, groups: IdsLike | None, qid: IdsLike | None
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of the query of every row, and the number of rows of every query."""
     n_rows = _num_samples(X if X is not None else y)
     queries = find_queries(n_rows, {"groups": groups, "qid": qid}, {"y": y, "X": X})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from numbers import Integral
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -18,6 +19,14 @@ from ranktrees.measures import as_measure
 from ranktrees.rows import check_score
 from ranktrees.support.numeric import is_real
 from ranktrees.support.parallel import effective_n_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.measures.base import Measure
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["Candidate", "PickedEarlyExit", "pick_early_exit"]
 
@@ -74,18 +83,18 @@ class PickedEarlyExit:
 
 
 def pick_early_exit(
-    ranker,
-    X,
-    y,
+    ranker: Any,
+    X: RowsLike,
+    y: ArrayLike,
     *,
-    qid=None,
-    measure="ndcg@10",
-    tolerated_loss=0.001,
-    confidence=0.9,
-    by="share",
-    at=None,
-    keep_at_least=None,
-):
+    qid: IdsLike | None = None,
+    measure: AnyMeasure = "ndcg@10",
+    tolerated_loss: float = 0.001,
+    confidence: float | None = 0.9,
+    by: Literal["share", "score"] = "share",
+    at: Sequence[int] | None = None,
+    keep_at_least: int | None = None,
+) -> PickedEarlyExit:
     r"""Choose how many rows to drop at which points, so that a measure loses no more than is tolerated.
 
     The search starts without early exit, and raises the share that is dropped at one of the points step by
@@ -174,8 +183,8 @@ def pick_early_exit(
     at = tuple(n_trees >> j for j in range(6, 0, -1) if n_trees >> j) if at is None else exit_points(at)
     at = tuple(sorted({point for point in at if point < n_trees}))
     if keep_at_least is None:
-        cutoff = measure.parameters.get("at")
-        keep_at_least = 0 if by == "score" else cutoff if isinstance(cutoff, Integral) else 1
+        cutoff: Any = measure.parameters.get("at")
+        keep_at_least = 0 if by == "score" else int(cutoff) if isinstance(cutoff, Integral) else 1
     data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
     if not data.qid_given:
         raise ValueError(
@@ -187,12 +196,15 @@ def pick_early_exit(
     name = "drop" if by == "share" else "threshold"
     values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]
 
-    def candidate(steps):
+    def candidate(steps: tuple[int, ...]) -> Candidate:
         """The result of dropping by ``values[i][steps[i] - 1]`` at point i; step 0 drops nothing."""
         raised = [i for i, step in enumerate(steps) if step]
         if not raised:
             return trial(None)
-        drops = {"at": [at[i] for i in raised], name: [values[i][steps[i] - 1] for i in raised]}
+        drops: dict[str, Any] = {
+            "at": [at[i] for i in raised],
+            name: [values[i][steps[i] - 1] for i in raised],
+        }
         return trial(EarlyExit(**drops, keep_at_least=keep_at_least))
 
     best = _climb(candidate, len(at), len(SHARES), tolerated_loss)
@@ -200,17 +212,19 @@ def pick_early_exit(
     return PickedEarlyExit(best.early_exit, best.share_saved, best.score, candidates[0].score, candidates)
 
 
-def _climb(candidate, n_points, n_steps, tolerated_loss):
+def _climb(
+    candidate: Callable[[tuple[int, ...]], Candidate], n_points: int, n_steps: int, tolerated_loss: float
+) -> Candidate:
     """The candidate from which no step up is tolerated; each step taken is the one that is worth most."""
 
-    def worth(steps):
+    def worth(steps: tuple[int, ...]) -> tuple[int, float]:
         saved = candidate(steps).share_saved - best.share_saved
         lost = candidate(steps).highest_loss - best.highest_loss
         return (1, saved) if lost <= 0 else (0, saved / lost)
 
     steps, best = (0,) * n_points, candidate((0,) * n_points)
     while True:
-        ups = []
+        ups: list[Any] = []
         for i, step in enumerate(steps):
             higher = ((*steps[:i], up, *steps[i + 1 :]) for up in range(step + 1, n_steps + 1))
             ups += islice((up for up in higher if candidate(up).share_saved > best.share_saved), 1)
@@ -224,7 +238,15 @@ def _climb(candidate, n_points, n_steps, tolerated_loss):
 class _Trial:
     """Tries early exits on validation rows whose scores after every exit point are known."""
 
-    def __init__(self, ranker, data, measure, confidence, X, at):
+    def __init__(
+        self,
+        ranker: Any,
+        data: FitData,
+        measure: Measure,
+        confidence: float | None,
+        X: RowsLike,
+        at: tuple[int, ...],
+    ) -> None:
         self.data, self.measure, self.confidence = data, measure, confidence
         self.queries = None, data.offsets
         self.n_threads = effective_n_threads(ranker.n_jobs)
@@ -240,18 +262,18 @@ class _Trial:
             raise ValueError(
                 f"{measure} is not defined on any of the queries: pass others, or set empty_query."
             )
-        self.tried = {}
+        self.tried: dict[EarlyExit | None, Candidate] = {}
 
-    def quantiles(self, n_trees):
+    def quantiles(self, n_trees: int) -> list[float]:
         """The scores after ``n_trees`` trees below which the shares of all rows lie."""
         return np.quantile(self.after[n_trees], SHARES, method="lower").tolist()
 
-    def __call__(self, early_exit):
+    def __call__(self, early_exit: EarlyExit | None) -> Candidate:
         if early_exit not in self.tried:
             self.tried[early_exit] = self._try(early_exit)
         return self.tried[early_exit]
 
-    def _try(self, early_exit):
+    def _try(self, early_exit: EarlyExit | None) -> Candidate:
         scores, saved = drop_rows(
             early_exit,
             self.n_init_trees,
@@ -269,6 +291,6 @@ class _Trial:
         return Candidate(early_exit, saved.share, _mean(values), _mean(losses), highest_loss)
 
 
-def _mean(values):
+def _mean(values: np.ndarray) -> float:
     counted = values[~np.isnan(values)]
     return math.fsum(counted) / len(counted)

@@ -1,13 +1,24 @@
 """Get scores for rows from a fitted model of any library."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.rows.values import as_seen, is_number
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def score_method(model, measure=None):
+    from ranktrees.measures.base import Measure
+    from ranktrees.support.annotations import RowsLike
+
+
+def score_method(model: Any, measure: Measure | None = None) -> str:
     """Return the name of the method whose numbers rank rows, for a fitted model of any library.
 
     It is ``predict``, except for a classifier of two classes. For this it is ``decision_function``, if there
@@ -37,7 +48,7 @@ def score_method(model, measure=None):
     >>> [score_method(model.fit(X, [0, 0, 1])) for model in (Ridge(), LogisticRegression())]
     ['predict', 'decision_function']
     """
-    classes = getattr(model, "classes_", ())
+    classes: Any = getattr(model, "classes_", ())
     n_classes = len(classes)
     by_order = measure is None or measure.by_order
     if (
@@ -57,12 +68,12 @@ def score_method(model, measure=None):
     return "predict"
 
 
-def scored_like(model):
+def scored_like(model: Any) -> dict[str, Any]:
     """Return the keywords by which `scores_by` treats models of folds like this model of all rows."""
     return {"method": score_method(model), "classes": getattr(model, "classes_", None)}
 
 
-def scores_by(model, X, method=None, classes=None):
+def scores_by(model: Any, X: RowsLike, method: str | None = None, classes: Any = None) -> NDArray[np.float64]:
     """Return the scores that a fitted model of any library gives to some rows.
 
     Parameters
@@ -101,7 +112,7 @@ def scores_by(model, X, method=None, classes=None):
     return _numbers(predicted, name, method, _num_samples(X))
 
 
-def probabilities_by(model, X, classes):
+def probabilities_by(model: Any, X: RowsLike, classes: Any) -> np.ndarray:
     """Return a model's probabilities, 0 for classes that its fold lacks: float64[n_rows, n_classes]."""
     predicted = np.asarray(model.predict_proba(X))
     if predicted.shape[1] != len(model.classes_):
@@ -115,14 +126,14 @@ def probabilities_by(model, X, classes):
     return probabilities
 
 
-def staged_scores_by(model, X, measure=None):
+def staged_scores_by(model: Any, X: RowsLike, measure: Measure | None = None) -> Iterator[np.ndarray]:
     """Yield the same after each tree, for a model that has `score_method` in stages."""
     method = f"staged_{score_method(model, measure)}"
     for predicted in getattr(model, method)(X):
         yield _numbers(predicted, type(model).__name__, method, _num_samples(X))
 
 
-def _numbers(predicted, name, method, n_rows):
+def _numbers(predicted: Any, name: str, method: str, n_rows: int) -> np.ndarray:
     scores = np.asarray(predicted)
     if method.endswith("predict_proba"):
         scores = scores[:, 1]

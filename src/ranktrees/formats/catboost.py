@@ -9,9 +9,12 @@ the highest::
     leaf_values        0     1     2     3
 """
 
+from __future__ import annotations
+
 import json
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -21,6 +24,9 @@ from ranktrees.formats.plain import last_float64_rounded_to, refuse_own
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.support.files import read_file, require_path
 
+if TYPE_CHECKING:
+    pass
+
 __all__ = ["load_catboost"]
 
 # Whether missing values of a feature with this treatment are below all borders, rather than above.
@@ -29,7 +35,7 @@ NAN_IS_LEAST = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 CBM = b"CBM1"  # the first bytes of its binary format
 
 
-def load_catboost(model) -> Ensemble:
+def load_catboost(model: Any) -> Ensemble:
     """Read a model of CatBoost.
 
     Parameters
@@ -84,7 +90,7 @@ def load_catboost(model) -> Ensemble:
     return _ensemble_of(_saved(model))
 
 
-def _saved(model):
+def _saved(model: Any) -> bytes:
     from catboost import CatBoostError  # installed, since the model is one of its
 
     with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +105,7 @@ def _saved(model):
         return path.read_bytes()
 
 
-def _ensemble_of_file(data):
+def _ensemble_of_file(data: Any) -> Ensemble:
     refuse_own(data, "a model of CatBoost in JSON")
     if data.startswith(CBM):
         raise ValueError(
@@ -110,7 +116,7 @@ def _ensemble_of_file(data):
     return _ensemble_of(data)
 
 
-def _ensemble_of(data):
+def _ensemble_of(data: Any) -> Ensemble:
     try:
         written = json.loads(data)
         scale, biases = written["scale_and_bias"]
@@ -144,11 +150,11 @@ def _ensemble_of(data):
             its["value"] *= scale
             its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
         nodes.append(its)
-    names = names if all(names) else None
+    names = names if all(names) else None  # type: ignore[assignment]
     return Ensemble.from_trees(nodes, n_features=len(columns), base=base[0], feature_names=names)
 
 
-def _symmetric_tree(tree, numbers):
+def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
     """The nodes layer by layer: layer ``l`` consists of the ``2**l`` nodes from ``2**l - 1`` on."""
     values, splits = np.array(tree["leaf_values"], float), tree.get("splits") or []
     if values.shape != (2 ** len(splits),):
@@ -164,7 +170,7 @@ def _symmetric_tree(tree, numbers):
     return nodes
 
 
-def _tree(tree, numbers):
+def _tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
     """The nodes of a tree in which each node has a split of its own, parents first."""
     found = [tree]
     for node in found:
@@ -183,7 +189,7 @@ def _tree(tree, numbers):
     return nodes
 
 
-def _ask(nodes, which, split, numbers):
+def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> None:
     """Make nodes split as CatBoost does: values that are not above the border go left."""
     if split["split_type"] != "FloatFeature":
         raise ValueError(

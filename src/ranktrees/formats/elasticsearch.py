@@ -1,6 +1,10 @@
 """Write trees in the JSON format of XGBoost's ``dump_model``, which search engines read."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +22,13 @@ from ranktrees.formats.plain import (
 from ranktrees.model.ensemble import depths_of
 from ranktrees.support.files import replace_file
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
+
 __all__ = ["dump_elasticsearch"]
 
 
-def dump_elasticsearch(model, path, *, feature_names=None):
+def dump_elasticsearch(model: Any, path: PathLike, *, feature_names: Sequence[str] | None = None) -> None:
     """Write a model for the learning-to-rank plugins of Elasticsearch and OpenSearch, or for Vespa.
 
     Parameters
@@ -78,10 +85,10 @@ def dump_elasticsearch(model, path, *, feature_names=None):
     cuts, values = finite(short(first_float32_above(nodes["cut"]))), shortest(nodes["value"])
     features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
 
-    def leaf(i):
+    def leaf(i: int) -> dict[str, float]:
         return {"nodeid": number[i], "leaf": values[i]}
 
-    def split(i, left, right):
+    def split(i: int, left: dict[str, float], right: dict[str, float]) -> dict[str, Any]:
         return {
             "nodeid": number[i],
             "depth": depths[i],

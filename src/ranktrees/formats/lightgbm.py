@@ -9,8 +9,12 @@ the children of a node may change sides. LightGBM truncates numbers of categorie
 library treats a value that is not a category as missing.
 """
 
+from __future__ import annotations
+
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +30,9 @@ from ranktrees.formats.plain import (
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.support.files import read_file, replace_file, require_path
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
+
 __all__ = ["dump_lightgbm", "load_lightgbm"]
 
 # The ``decision_type`` of a node: these bits, and in the bits above them which values are missing.
@@ -36,7 +43,7 @@ MOST = 2**31 - 1  # what LightGBM counts in
 ZERO = float(np.float32(1e-35))  # values of at most this size are zero
 
 
-def dump_lightgbm(model, path, *, feature_names=None) -> None:
+def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | None = None) -> None:
     """Write a model as a text model of LightGBM.
 
     Parameters
@@ -84,7 +91,7 @@ def dump_lightgbm(model, path, *, feature_names=None) -> None:
     replace_file(path, _text_of(added_up(model, feature_names)).encode())
 
 
-def load_lightgbm(model) -> Ensemble:
+def load_lightgbm(model: Any) -> Ensemble:
     """Read a model of LightGBM.
 
     Parameters
@@ -144,7 +151,7 @@ def load_lightgbm(model) -> Ensemble:
     return read_file(model, lambda data: _ensemble_of(_decoded(data)))
 
 
-def _decoded(data):
+def _decoded(data: bytes) -> str:
     refuse_own(data, "a text model of LightGBM")
     try:
         return data.decode()
@@ -154,7 +161,7 @@ def _decoded(data):
         ) from None
 
 
-def _text_of(ensemble):
+def _text_of(ensemble: Ensemble) -> str:
     nodes, members = one_sided(ensemble)
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     texts = [_text_of_tree(t, tree, members) for t, tree in enumerate(trees)]
@@ -188,16 +195,16 @@ def _text_of(ensemble):
     )
 
 
-def _info(categories):
+def _info(categories: np.ndarray | None) -> str:
     """The values of a feature: numbers of categories, or else all numbers, since trees know no range."""
     return "[-inf:inf]" if categories is None else ":".join(f"{int(each)}" for each in categories) or "none"
 
 
-def _text_of_tree(t, nodes, members):
+def _text_of_tree(t: int, nodes: np.ndarray, members: list[Any]) -> str:
     """The lines of a tree. As children, inner nodes are numbered 0, 1, ... and leaves -1, -2, ..."""
     inner = nodes["feature"] >= 0
     splits, leaves = nodes[inner], nodes[~inner]
-    child = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner))
+    child = np.where(inner, np.cumsum(inner) - 1, -np.cumsum(~inner))  # type: ignore[misc]
     by_category = splits["categories"] >= 0
     sets = [_words(members[number]) for number in splits["categories"][by_category]]
     cuts = splits["cut"].tolist()
@@ -228,34 +235,34 @@ def _text_of_tree(t, nodes, members):
     return f"Tree={t}\n" + _lines(lines | {"is_linear": 0, "shrinkage": 1}) + "\n\n"
 
 
-def _lines(values):
+def _lines(values: Mapping[str, object]) -> str:
     return "".join(f"{name}={value}\n" for name, value in values.items())
 
 
-def _spaced(values):
+def _spaced(values: Iterable[Any] | np.ndarray) -> str:
     return " ".join(map(str, values.tolist() if isinstance(values, np.ndarray) else values))
 
 
-def _words(members):
+def _words(members: np.ndarray) -> np.ndarray:
     """A set as a row of bits, with 32 bits to a word."""
     bits = np.zeros(32 * (members.max(initial=0) // 32 + 1), bool)
     bits[members] = True
     return np.packbits(bits, bitorder="little").view("<u4")
 
 
-def _members(words):
+def _members(words: np.ndarray) -> np.ndarray:
     return np.flatnonzero(np.unpackbits(words.astype("<u4").view(np.uint8), bitorder="little"))
 
 
-def _ensemble_of(text):
+def _ensemble_of(text: str) -> Ensemble:
     text = text.replace("\r\n", "\n")
     if not text.startswith("tree\n"):
         raise ValueError("not a text model of LightGBM: its first line is not 'tree'")
-    trees, ended, rest = text.partition("\nend of trees")
+    of_trees, ended, rest = text.partition("\nend of trees")
     if not ended:
         raise ValueError("cut off: there is no line 'end of trees'")
-    head, *trees = re.split(r"^Tree=(.*)\n", trees + "\n", flags=re.MULTILINE)
-    head, numbers, trees = _values(head), trees[::2], trees[1::2]
+    first, *parts = re.split(r"^Tree=(.*)\n", of_trees + "\n", flags=re.MULTILINE)
+    head, numbers, trees = _values(first), parts[::2], parts[1::2]
     _require_scores(head)
     n_expected = len(_entry(head, "tree_sizes").split())
     if numbers != list(map(str, range(n_expected))):
@@ -285,7 +292,7 @@ def _ensemble_of(text):
     )
 
 
-def _require_scores(head):
+def _require_scores(head: dict[str, str]) -> None:
     """Raise for models that are not a single sum of trees."""
     version = _entry(head, "version")
     if version not in ("v3", "v4"):
@@ -294,7 +301,7 @@ def _require_scores(head):
         raise ValueError("a model of several classes, expected one score per row")
 
 
-def _levels(head, rest):
+def _levels(head: dict[str, str], rest: str) -> dict[Any, Any]:
     """The levels of category columns by feature, if there is no doubt to which column each list belongs.
 
     There is a list for each category column of the data frame, even if the column is ordered, and thus a
@@ -320,13 +327,13 @@ def _levels(head, rest):
     return named if known else {}
 
 
-def _may_be_codes(info, n_levels):
+def _may_be_codes(info: str, n_levels: int) -> bool:
     """Whether a range may be that of the codes of an ordered category, some of which rows may lack."""
     found = re.fullmatch(r"\[\d+:(\d+)\]", info)
     return found is not None and int(found[1]) < n_levels
 
 
-def _tree_of(values, n_features):
+def _tree_of(values: dict[str, str], n_features: int) -> tuple[np.ndarray, list[Any]]:
     """The nodes of a tree, inner ones first, and the sets that its categorical nodes ask for."""
     (n_leaves,) = _numbers(values, "num_leaves", int, 1)
     (n_sets,) = _numbers(values, "num_cat", int, 1, 0, MOST)
@@ -365,7 +372,7 @@ def _tree_of(values, n_features):
     return nodes, [_members(each) for each in np.split(words, bounds[1:-1])]
 
 
-def _missing_left(decisions, cuts, by_category):
+def _missing_left(decisions: np.ndarray, cuts: np.ndarray, by_category: np.ndarray) -> np.ndarray:
     """Whether NaN goes left: by default if it is distinguished from zero, otherwise where zero goes."""
     missing, default_left = decisions >> MISSING_SHIFT, (decisions & DEFAULT_LEFT) != 0
     zeros_elsewhere = ((cuts >= -ZERO) != default_left) | ((cuts >= ZERO) != default_left)
@@ -374,9 +381,9 @@ def _missing_left(decisions, cuts, by_category):
     return np.where(missing == NAN_MISSING, default_left, cuts >= 0.0)
 
 
-def _listed(nodes, members):
+def _listed(nodes: list[np.ndarray], members: list[list[Any]]) -> dict[Any, Any]:
     """The categories of each feature, which are those that are in any set."""
-    listed = {}
+    listed: dict[int, list[np.ndarray]] = {}
     for tree, sets in zip(nodes, members, strict=True):
         split = tree[tree["categories"] >= 0]
         for feature, number in zip(split["feature"].tolist(), split["categories"].tolist(), strict=True):
@@ -384,26 +391,28 @@ def _listed(nodes, members):
     return {feature: np.unique(np.concatenate(each)) for feature, each in listed.items()}
 
 
-def _values(lines):
+def _values(lines: str) -> dict[str, str]:
     """The texts after ``=``, by the texts before it."""
     return {name: value for name, _, value in (line.partition("=") for line in lines.split("\n")) if name}
 
 
-def _entry(values, name):
+def _entry(values: dict[str, str], name: str) -> str:
     """The text after ``name=``, in `_values`."""
     if name not in values:
         raise ValueError(f"there is no line '{name}='")
     return values[name]
 
 
-def _numbers(values, name, dtype, n, low=-(2**63), high=2**63 - 1):
+def _numbers(
+    values: dict[str, str], name: str, dtype: type, n: int, low: int = -(2**63), high: int = 2**63 - 1
+) -> np.ndarray:
     """Line ``name`` as ``n`` numbers; integers must be in a range."""
     text = _entry(values, name)
     if "_" in text or not text.isascii():  # Python would read 1_0 as 10, and LightGBM as 1
         raise ValueError(f"line '{name}=' has characters that no number has")
     words = text.split()
     try:
-        numbers = np.array(words, dtype)
+        numbers: np.ndarray = np.array(words, dtype)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"line '{name}=': {error}") from None
     if len(numbers) != n:

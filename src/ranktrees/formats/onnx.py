@@ -1,6 +1,10 @@
 r"""ONNX: a model as a single operator, which onnxruntime and other runtimes run in any language."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -14,12 +18,22 @@ from ranktrees.formats.plain import (
 from ranktrees.support.cuts import round_down
 from ranktrees.support.files import replace_file
 
+if TYPE_CHECKING:
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.support.annotations import PathLike
+
 __all__ = ["dump_onnx"]
 
 LESS_OR_EQUAL, MEMBER = 0, 6  # modes of the nodes of TreeEnsemble
 
 
-def dump_onnx(model, path, *, dtype="float32", feature_names=None):
+def dump_onnx(
+    model: Any,
+    path: PathLike,
+    *,
+    dtype: Literal["float32", "float64"] = "float32",
+    feature_names: Sequence[str] | None = None,
+) -> None:
     r"""Write a model as ONNX.
 
     Parameters
@@ -98,11 +112,11 @@ def dump_onnx(model, path, *, dtype="float32", feature_names=None):
     replace_file(path, written.SerializeToString())
 
 
-def _in_single_precision(helper, ensemble):
+def _in_single_precision(helper: Any, ensemble: Ensemble) -> Any:
     nodes, first = ensemble.nodes, first_nodes(ensemble)
     of_tree, leaf = np.searchsorted(ensemble.tree_offsets, first), nodes["feature"] < 0
 
-    def inner(values):
+    def inner(values: np.ndarray) -> list[Any]:
         return np.where(leaf, 0, values).tolist()
 
     number = np.arange(len(nodes)) - first
@@ -127,7 +141,7 @@ def _in_single_precision(helper, ensemble):
     )
 
 
-def _in_double_precision(helper, kinds, ensemble):
+def _in_double_precision(helper: Any, kinds: Any, ensemble: Ensemble) -> Any:
     """Make the operator. Inner nodes and leaves are numbered separately, through all trees."""
     ensemble = _with_splits(ensemble)
     nodes, first = ensemble.nodes, first_nodes(ensemble)
@@ -136,7 +150,7 @@ def _in_double_precision(helper, kinds, ensemble):
     number = np.where(inner, np.cumsum(inner), np.cumsum(~inner)) - 1
     splits = sided[inner]
 
-    def tensor(name, kind, values):
+    def tensor(name: str, kind: Any, values: np.ndarray) -> Any:
         return helper.make_tensor(name, kind, (len(values),), values)
 
     attributes = {}
@@ -165,14 +179,14 @@ def _in_double_precision(helper, kinds, ensemble):
     )
 
 
-def _with_splits(ensemble):
+def _with_splits(ensemble: Ensemble) -> Ensemble:
     """The same scores by trees that all have a split, since runtimes disagree about trees without one."""
     trees = np.split(ensemble.nodes, ensemble.tree_offsets[1:-1])
     trees = [_with_a_split(tree) if len(tree) == 1 else tree for tree in trees]
     return ensemble._replace(nodes=np.concatenate(trees), tree_offsets=np.cumsum([0, *map(len, trees)]))
 
 
-def _with_a_split(leaf):
+def _with_a_split(leaf: np.ndarray) -> np.ndarray:
     """Turn a tree that is a single leaf into a split with that leaf on either side."""
     nodes = np.repeat(leaf, 3)
     nodes["feature"][0], nodes["left"][0], nodes["right"][0] = 0, 1, 2

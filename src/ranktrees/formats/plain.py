@@ -1,5 +1,10 @@
 """A model in terms that other libraries share: trees that are added up, sets of numbers, and cuts."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from ranktrees._core.support.dtypes import NODE
@@ -16,7 +21,7 @@ FLOAT32_END = 2.0**128  # the number that would follow the largest float32
 MAX_DEPTH = 250  # of trees written as nested text, which readers, including ours, parse recursively
 
 
-def added_up(model, feature_names=None):
+def added_up(model: Any, feature_names: Sequence[str] | None = None) -> Ensemble:
     """Return the trees of a model in a form in which a score is the sum of their values and nothing else.
 
     Parameters
@@ -50,21 +55,22 @@ def added_up(model, feature_names=None):
     if feature_names is not None:
         names = checked_renames(feature_names, ensemble.feature_names, ensemble.n_features)
         ensemble = ensemble._with_columns(names, ensemble.category_levels)
-    nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
+    nodes = ensemble.nodes.copy()
+    tree_offsets: Any = ensemble.tree_offsets
     if not len(ensemble):
         nodes, tree_offsets = single_leaf(0.0), [0, 1]
     nodes["value"][: tree_offsets[1]] += ensemble.base
     return ensemble._replace(nodes=nodes, tree_offsets=tree_offsets, base=0.0)
 
 
-def single_leaf(value):
+def single_leaf(value: float) -> np.ndarray:
     """Return a tree without a split."""
     leaf = np.zeros(1, NODE)
     leaf["feature"], leaf["categories"], leaf["value"] = -1, -1, value
     return leaf
 
 
-def one_sided(ensemble):
+def one_sided(ensemble: Ensemble) -> tuple[np.ndarray, list[Any]]:
     """Return nodes whose categories are sets: members go left, and everything else, including NaN, right.
 
     Parameters
@@ -85,7 +91,8 @@ def one_sided(ensemble):
     ValueError
         If categories are not whole numbers from 0 to 2**24 - 1.
     """
-    nodes, members = ensemble.nodes.copy(), []
+    nodes = ensemble.nodes.copy()
+    members: list[np.ndarray] = []
     for i, left in zip(np.flatnonzero(nodes["categories"] >= 0), unpack(ensemble.bitsets), strict=True):
         numbers = _whole_categories(ensemble, nodes["feature"][i])
         changes_sides = nodes["missing_left"][i] == 1
@@ -100,7 +107,7 @@ def one_sided(ensemble):
     return nodes, members
 
 
-def _whole_categories(ensemble, feature):
+def _whole_categories(ensemble: Ensemble, feature: int) -> np.ndarray:
     categories = ensemble.categories[feature]
     numbers = categories.astype(np.int64)
     if (numbers != categories).any() or (categories < 0).any() or (numbers >= N_WHOLE_NUMBERS).any():
@@ -111,7 +118,14 @@ def _whole_categories(ensemble, feature):
     return numbers
 
 
-def from_sets(trees, members, listed, *, n_features, **others):
+def from_sets(
+    trees: list[np.ndarray],
+    members: list[list[Any]],
+    listed: dict[Any, Any],
+    *,
+    n_features: int,
+    **others: Any,
+) -> Ensemble:
     """Return the ensemble of trees whose categories are sets of which the members go left.
 
     Parameters
@@ -153,7 +167,7 @@ def from_sets(trees, members, listed, *, n_features, **others):
     return Ensemble.from_trees(trees, bitsets, n_features=n_features, categories=categories, **others)
 
 
-def whole_numbers(values, name, low, high):
+def whole_numbers(values: np.ndarray, name: str, low: int, high: int) -> np.ndarray:
     """Return numbers of a file, which must be whole and in a range; messages call them ``name``."""
     numbers = np.asarray(values)
     if numbers.size == 0:
@@ -164,13 +178,15 @@ def whole_numbers(values, name, low, high):
     return numbers.astype(np.int64)
 
 
-def refuse_own(data, expected):
+def refuse_own(data: bytes, expected: str) -> None:
     """Raise for the bytes of a model of this library where those of another library are expected."""
     if data.startswith(MAGIC):
         raise ValueError(f"not {expected}; it is a model of ranktrees: use Ensemble.load")
 
 
-def require_cuts_only(ensemble, what, instead="one-hot encode them, or leave them out"):
+def require_cuts_only(
+    ensemble: Ensemble, what: str, instead: str = "one-hot encode them, or leave them out"
+) -> None:
     """Raise for a model that splits by categories, which a format does not support."""
     by_category = ensemble.nodes["categories"] >= 0
     if by_category.any():
@@ -181,7 +197,7 @@ def require_cuts_only(ensemble, what, instead="one-hot encode them, or leave the
         )
 
 
-def require_names(ensemble, what):
+def require_names(ensemble: Ensemble, what: str) -> tuple[str, ...]:
     """Return the names of the features, by which a format identifies them, or raise if there are none."""
     if ensemble.feature_names is None:
         raise ValueError(
@@ -191,18 +207,18 @@ def require_names(ensemble, what):
     return ensemble.feature_names
 
 
-def first_float32_above(cuts):
+def first_float32_above(cuts: np.ndarray) -> np.ndarray:
     """For each cut, the first float32 that is above it, or infinity if there is none."""
     with np.errstate(over="ignore"):
         return np.nextafter(round_down(cuts), np.float32(np.inf))
 
 
-def finite(cuts):
+def finite(cuts: list[float]) -> list[float]:
     """Cuts for text formats without infinity; 1e39 is infinite to their readers, who use single precision."""
     return np.nan_to_num(cuts, posinf=INFINITE, neginf=-INFINITE).tolist()
 
 
-def last_float64_rounded_to(values):
+def last_float64_rounded_to(values: np.ndarray) -> np.ndarray:
     """For each float32, the last float64 that is at most that once it is rounded to single precision.
 
     A number halfway between two neighbours is rounded to the one whose last bit is 0. From halfway between
@@ -215,12 +231,12 @@ def last_float64_rounded_to(values):
     return np.where(comes_back, halfway, np.nextafter(halfway, -np.inf))
 
 
-def short(numbers):
+def short(numbers: np.ndarray) -> list[float]:
     """Return each float32 as the float with the fewest digits that identify it in single precision."""
     return [float(str(number)) for number in numbers]
 
 
-def shortest(values):
+def shortest(values: np.ndarray) -> list[float]:
     """Return values as `short` numbers.
 
     Raises
@@ -239,12 +255,12 @@ def shortest(values):
     return short(rounded)
 
 
-def first_nodes(ensemble):
+def first_nodes(ensemble: Ensemble) -> np.ndarray:
     """int64[n_nodes]: for each node, the first node of its tree."""
     return np.repeat(ensemble.tree_offsets[:-1], np.diff(ensemble.tree_offsets))
 
 
-def nested(ensemble, leaf, split):
+def nested(ensemble: Ensemble, leaf: Callable[..., Any], split: Callable[..., Any]) -> list[Any]:
     """Return each tree as nested objects, made from the leaves up.
 
     Parameters

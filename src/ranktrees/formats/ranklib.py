@@ -1,13 +1,20 @@
 """Write models in RankLib's XML, the format in which RankLib saves LambdaMART and MART."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from ranktrees.formats.plain import added_up, finite, nested, require_cuts_only, short, shortest
 from ranktrees.support.cuts import round_down
 from ranktrees.support.files import replace_file
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
+
 __all__ = ["dump_ranklib"]
 
 
-def dump_ranklib(model, path):
+def dump_ranklib(model: Any, path: PathLike) -> None:
     """Write a model as RankLib's XML.
 
     Parameters
@@ -68,10 +75,10 @@ def dump_ranklib(model, path):
     cuts, values = finite(short(round_down(nodes["cut"]))), shortest(nodes["value"])
     features = (nodes["feature"] + 1).tolist()
 
-    def leaf(i):
+    def leaf(i: int) -> list[str]:
         return [f"<output> {values[i]} </output>"]
 
-    def split(i, left, right):
+    def split(i: int, left: list[str], right: list[str]) -> list[str]:
         return [
             f"<feature> {features[i]} </feature>",
             f"<threshold> {cuts[i]} </threshold>",
@@ -87,5 +94,5 @@ def dump_ranklib(model, path):
     replace_file(path, ("\n".join(lines) + "\n").encode())
 
 
-def _within(tag, lines):
+def _within(tag: str, lines: list[str]) -> list[str]:
     return [f"<{tag}>", *("  " + line for line in lines), f"</{tag.split()[0]}>"]

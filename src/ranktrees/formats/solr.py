@@ -1,6 +1,10 @@
 """Write models in the format of Solr's ``MultipleAdditiveTreesModel``."""
 
+from __future__ import annotations
+
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,12 +20,22 @@ from ranktrees.formats.plain import (
 from ranktrees.support.cuts import round_down
 from ranktrees.support.files import replace_file
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
+
 __all__ = ["dump_solr"]
 
 SLACK = np.float32(1e-6)  # Solr adds this to each threshold when it reads it, in single precision
 
 
-def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_values=False):
+def dump_solr(
+    model: Any,
+    path: PathLike,
+    *,
+    name: str = "ranktrees",
+    feature_names: Sequence[str] | None = None,
+    missing_values: bool = False,
+) -> None:
     """Write a model for Solr's learning-to-rank module.
 
     Parameters
@@ -76,10 +90,10 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     thresholds, values = finite(short(_less_slack(round_down(nodes["cut"])))), shortest(nodes["value"])
     features, missing_left = nodes["feature"].tolist(), nodes["missing_left"]
 
-    def leaf(i):
+    def leaf(i: int) -> dict[str, str]:
         return {"value": str(values[i])}
 
-    def split(i, left, right):
+    def split(i: int, left: dict[str, str], right: dict[str, str]) -> dict[str, dict[Any, Any] | str]:
         node = {"feature": names[features[i]], "threshold": str(thresholds[i])}
         if missing_values:
             node["missing"] = "left" if missing_left[i] else "right"
@@ -95,7 +109,7 @@ def dump_solr(model, path, *, name="ranktrees", feature_names=None, missing_valu
     replace_file(path, json.dumps(written, allow_nan=False).encode())
 
 
-def _less_slack(wanted):
+def _less_slack(wanted: np.ndarray) -> np.ndarray:
     """Thresholds that are as wanted once Solr has added its slack, or as near to that as possible."""
     best = wanted - SLACK
     for direction in (-np.inf, np.inf):

@@ -8,12 +8,16 @@ XGBoost splits categories by sets whose members go right. Numbers that it has no
 to a side of its own.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import re
+from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +37,9 @@ from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble
 from ranktrees.support.files import read_file, replace_file, require_path
 from ranktrees.support.warning import warn
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
+
 __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
@@ -45,14 +52,14 @@ MAX_FEATURES = 2**24  # a file may claim any number
 SURE = 1e-6  # for probabilities nearer to 0 and 1, versions of XGBoost differ in what scores start from
 
 
-def _logit(p):
+def _logit(p: float) -> float:
     if not SURE < p < 1 - SURE:
         raise ValueError(f"expected a probability between {SURE} and {1 - SURE}")
     return float(-np.log(np.float32(1) / np.float32(p) - np.float32(1)))
 
 
 # The number that scores start from is written as a prediction. By objective, how to turn that into a score.
-SCORE_OF = {
+SCORE_OF: dict[str, Callable[[float], float]] = {
     **dict.fromkeys(["binary:logistic", "reg:logistic"], _logit),
     **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], math.log),
     **dict.fromkeys(["rank:map", "rank:ndcg", "rank:pairwise"], float),
@@ -61,7 +68,7 @@ SCORE_OF = {
 }
 
 
-def dump_xgboost(model, path, *, feature_names=None) -> None:
+def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | None = None) -> None:
     """Write a model as a JSON model of XGBoost.
 
     Parameters
@@ -123,7 +130,7 @@ def dump_xgboost(model, path, *, feature_names=None) -> None:
     replace_file(path, json.dumps(written, ensure_ascii=False).encode())
 
 
-def load_xgboost(model) -> Ensemble:
+def load_xgboost(model: Any) -> Ensemble:
     """Read a model of XGBoost.
 
     Parameters
@@ -194,7 +201,7 @@ def load_xgboost(model) -> Ensemble:
     return read_file(model, _ensemble_of_file)
 
 
-def _written(ensemble):
+def _written(ensemble: Ensemble) -> dict[str, Any]:
     nodes, members = one_sided(ensemble)
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     booster = {
@@ -223,7 +230,7 @@ def _written(ensemble):
     return {"version": [3, 1, 0], "learner": learner}
 
 
-def _written_levels(ensemble):
+def _written_levels(ensemble: Ensemble) -> dict[str, Any]:
     """The levels of each column, and their sorted order, in the form that XGBoost has used since 3.1."""
     encoded, orders, lost = [], [], []
     for feature in range(ensemble.n_features):
@@ -251,7 +258,7 @@ def _written_levels(ensemble):
     return {"enc": encoded, "feature_segments": segments, "sorted_idx": list(chain(*orders))}
 
 
-def _written_tree(t, nodes, members, n_features):
+def _written_tree(t: int, nodes: np.ndarray, members: list[Any], n_features: int) -> dict[str, Any]:
     """A tree as XGBoost's arrays, siblings side by side; the members of a set of categories go right."""
     inner, by_category = nodes["feature"] >= 0, nodes["categories"] >= 0
     left = np.where(inner, np.where(by_category, nodes["right"], nodes["left"]), -1)
@@ -290,7 +297,7 @@ def _written_tree(t, nodes, members, n_features):
     }
 
 
-def _ensemble_of_file(data):
+def _ensemble_of_file(data: bytes) -> Ensemble:
     refuse_own(data, "a model of XGBoost in JSON")
     if UBJSON.match(data):
         raise _not_a_model(
@@ -300,14 +307,14 @@ def _ensemble_of_file(data):
     return _ensemble_of(data)
 
 
-def _not_a_model(seen):
+def _not_a_model(seen: str) -> ValueError:
     return ValueError(
         f"not a model of XGBoost in JSON ({seen}); expected what save_model writes to a path that ends in "
         ".json, or the model itself"
     )
 
 
-def _ensemble_of(data):
+def _ensemble_of(data: Any) -> Ensemble:
     try:
         learner = json.loads(data)["learner"]
         booster, model = _model_of(learner)
@@ -321,7 +328,7 @@ def _ensemble_of(data):
         raise ValueError(f"damaged ({type(error).__name__}: {error})") from None
 
 
-def _model_of(learner):
+def _model_of(learner: Any) -> tuple[Any, Any]:
     """The booster and its model, checked to have all its trees. DART nests its model one level deeper."""
     booster = learner["gradient_booster"]
     model = (booster["gbtree"] if booster["name"] == "dart" else booster)["model"]
@@ -331,7 +338,7 @@ def _model_of(learner):
     return booster, model
 
 
-def _weights(booster, n_trees):
+def _weights(booster: Any, n_trees: int) -> np.ndarray:
     """The weights of the trees, of which only DART has any."""
     if booster["name"] != "dart":
         return np.ones(n_trees)
@@ -343,7 +350,7 @@ def _weights(booster, n_trees):
     return weights
 
 
-def _read(learner, model, weights):
+def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
     param, objective = learner["learner_model_param"], learner["objective"]["name"]
     start = _parsed(_numbers, param["base_score"], "base_score")
     n_classes, n_targets = (_parsed(int, param.get(name, 1), name) for name in ("num_class", "num_target"))
@@ -389,11 +396,11 @@ def _read(learner, model, weights):
     )
 
 
-def _numbers(text):
+def _numbers(text: str) -> list[float]:
     return [float(each) for each in np.ravel(json.loads(text)).tolist()]
 
 
-def _parsed(parse, value, name):
+def _parsed(parse: Callable[[Any], Any], value: Any, name: str) -> Any:
     """Parse an entry of a file as a number, or as numbers; messages call it ``name``."""
     try:
         return parse(value)
@@ -401,7 +408,7 @@ def _parsed(parse, value, name):
         raise ValueError(f"damaged ({name}: {error})") from None
 
 
-def _levels(columns, n_features):
+def _levels(columns: list[Any], n_features: int) -> dict[Any, Any]:
     """The levels of category columns of a data frame, by feature, as far as there is no doubt about them."""
     if columns and len(columns) != n_features:
         raise ValueError(f"cats has {len(columns)} columns for {n_features} features")
@@ -417,7 +424,7 @@ def _levels(columns, n_features):
     return levels
 
 
-def _strings(offsets, values):
+def _strings(offsets: np.ndarray, values: np.ndarray) -> list[str] | None:
     """The strings whose bytes, as signed numbers, are concatenated; None if not all are ASCII.
 
     For levels of pandas, XGBoost 3.2 counts characters instead of bytes, and cuts off the last ones.
@@ -431,11 +438,11 @@ def _strings(offsets, values):
     return [text[start:end].decode() for start, end in pairwise(offsets.tolist())]
 
 
-def _read_tree(tree, n_features):
+def _read_tree(tree: dict[str, Any], n_features: int) -> tuple[np.ndarray, list[Any]]:
     """The nodes of a tree, parents first and without deleted ones, and the sets that go left."""
     n_nodes = len(tree["left_children"])
 
-    def column(name):
+    def column(name: str) -> np.ndarray:
         values = _parsed(np.asarray, tree[name], name)
         if values.shape != (n_nodes,):
             raise ValueError(
@@ -443,11 +450,11 @@ def _read_tree(tree, n_features):
             )
         return values
 
-    def of_nodes(name):
+    def of_nodes(name: str) -> np.ndarray:
         with np.errstate(over="ignore"):
             return _parsed(lambda values: values.astype(np.float32), column(name), name)[order]
 
-    def of_splits(name, high):
+    def of_splits(name: str, high: int) -> np.ndarray:
         return whole_numbers(column(name)[order][inner], name, 0, high)
 
     children = ("left_children", "right_children")
@@ -472,7 +479,7 @@ def _read_tree(tree, n_features):
     return nodes, _sets(tree, order[by_category]) if by_category.any() else []
 
 
-def _sets(tree, numbers):
+def _sets(tree: dict[str, Any], numbers: np.ndarray) -> list[np.ndarray]:
     """For each of these nodes, the categories that go left: all that are not in its set."""
     n_members = len(tree["categories"])
     starts = whole_numbers(tree["categories_segments"], "categories_segments", 0, n_members)
@@ -489,7 +496,9 @@ def _sets(tree, numbers):
     return sets
 
 
-def _breadth_first(nodes, left, right):
+def _breadth_first(
+    nodes: np.ndarray, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return (nodes, left, right) layer by layer, each right child after the left one.
 
     Nodes that no layer contains are left out. Children are -1 in leaves.

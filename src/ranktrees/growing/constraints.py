@@ -1,14 +1,21 @@
 """Restrict splits: the features that a leaf may use, the direction of predictions, and where NaN goes."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import combinations
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranktrees._core.rows import sampling
 from ranktrees.processes.communicator import ALONE
 from ranktrees.rows.features import by_feature, chosen_features, index_of, keys_of, names_of
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.processes.communicator import Communicator
 
 
 class Constraints:
@@ -31,38 +38,45 @@ class Constraints:
     """
 
     def __init__(
-        self, usable, n_features, *, monotone=None, interactions=None, missing="learned", max_features=None
-    ):
+        self,
+        usable: np.ndarray,
+        n_features: int,
+        *,
+        monotone: np.ndarray | None = None,
+        interactions: Sequence[Collection[int]] | None = None,
+        missing: str = "learned",
+        max_features: int | None = None,
+    ) -> None:
         self.usable = np.ascontiguousarray(usable, np.int32)
         self.n_features = n_features
         self.monotone = monotone
         self.missing = missing
-        self.max_features = max_features if max_features and max_features < len(self.usable) else None
+        self.max_features: Any = max_features if max_features and max_features < len(self.usable) else None
         self.groups = self._bit_sets(interactions) if interactions is not None else None
 
     @property
-    def draws_features(self):
+    def draws_features(self) -> bool:
         """Whether leaves differ in the features they may use, so that lines of all bins do not pay."""
         return self.max_features is not None or self.groups is not None
 
     @property
-    def n_drawn(self):
+    def n_drawn(self) -> int:
         """The number of features that each split considers."""
         return self.max_features or len(self.usable)
 
-    def _bit_sets(self, interactions):
+    def _bit_sets(self, interactions: Sequence[Collection[int]]) -> np.ndarray:
         """The groups that each feature belongs to, as bits: uint64[n_features, words]."""
         groups = np.zeros((self.n_features, -(-len(interactions) // 64)), np.uint64)
         for number, members in enumerate(interactions):
             groups[list(members), number // 64] |= np.uint64(1 << (number % 64))
         return groups
 
-    def begin(self):
+    def begin(self) -> None:
         """Begin a new tree, whose root may use every group."""
         if self.groups is not None:
             self.open_groups = np.full((64, self.groups.shape[1]), ~np.uint64(0))
 
-    def inherit(self, leaves, parents, children):
+    def inherit(self, leaves: np.ndarray, parents: np.ndarray, children: np.ndarray) -> None:
         """Let children use those groups of their parent that contain the feature of its split."""
         if self.groups is None:
             return
@@ -73,7 +87,9 @@ class Constraints:
         left_open = self.open_groups[parents] & self.groups[leaves["split"]["feature"][parents]]
         self.open_groups[children] = np.repeat(left_open, 2, axis=0)
 
-    def candidates(self, leaves, ids, key):
+    def candidates(
+        self, leaves: np.ndarray, ids: np.ndarray, key: tuple[int, int]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield (leaves, their features) until every leaf has a split or has tried all its features.
 
         The features of a leaf are a row of int32 in ascending order. A row that is shorter than the others is
@@ -104,13 +120,15 @@ class Constraints:
             if not len(ids):
                 return
 
-    def _sort(self, features):
+    def _sort(self, features: np.ndarray) -> None:
         """Sort each row in place, with -1 behind all features."""
         features[features < 0] = self.n_features
         features.sort(axis=1)
         features[features == self.n_features] = -1
 
-    def _drawn(self, leaves, ids, key):
+    def _drawn(
+        self, leaves: np.ndarray, ids: np.ndarray, key: tuple[int, int]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield the same as `candidates`, with each leaf drawing from all features."""
         for first in range(0, len(self.usable), self.max_features):
             n_drawn = min(self.max_features, len(self.usable) - first)
@@ -122,7 +140,7 @@ class Constraints:
                 return
 
 
-def usable_features(mapper, codes, communicator=ALONE):
+def usable_features(mapper: BinMapper, codes: np.ndarray, communicator: Communicator = ALONE) -> np.ndarray:
     """Find the features that can part the rows of all ranks, ascending: those with more than one value.
 
     A missing value counts as one of them.
@@ -134,7 +152,7 @@ def usable_features(mapper, codes, communicator=ALONE):
     return np.setdiff1d(np.arange(mapper.n_features), constant)
 
 
-def number_of_features(max_features, n_usable):
+def number_of_features(max_features: Any, n_usable: int) -> int:
     """Return how many features a split considers: from a number, a share, "sqrt", "log2", or None for all."""
     if max_features is None:
         return n_usable
@@ -147,7 +165,7 @@ def number_of_features(max_features, n_usable):
     return max(1, round(max_features * n_usable))
 
 
-def categorical_mask(categorical_features, estimator):
+def categorical_mask(categorical_features: Any, estimator: Any) -> np.ndarray | None:
     """Return bool[n_features] or None, given a mask, indices, names or "from_dtype"."""
     n_features = estimator.n_features_in_
     by_dtype = estimator._category_levels
@@ -163,7 +181,7 @@ def categorical_mask(categorical_features, estimator):
     return chosen if chosen.any() else None
 
 
-def _refuse_unnamed(by_dtype, chosen, estimator):
+def _refuse_unnamed(by_dtype: np.ndarray, chosen: np.ndarray, estimator: Any) -> None:
     if (by_dtype & ~chosen).any():
         names = names_of(estimator) or range(len(chosen))
         raise ValueError(
@@ -172,7 +190,7 @@ def _refuse_unnamed(by_dtype, chosen, estimator):
         )
 
 
-def monotone_signs(monotonic_cst, estimator, is_categorical):
+def monotone_signs(monotonic_cst: Any, estimator: Any, is_categorical: np.ndarray) -> np.ndarray | None:
     """Return int8[n_features] or None, given one sign per feature or a mapping from names or indices."""
     if monotonic_cst is None:
         return None
@@ -198,13 +216,15 @@ def monotone_signs(monotonic_cst, estimator, is_categorical):
     return signs if signs.any() else None
 
 
-def _sign(sign):
+def _sign(sign: Any) -> int:
     if not isinstance(sign, Real) or sign not in (-1, 0, 1):
         raise ValueError(f"monotonic_cst has the sign {sign!r}; expected -1, 0 or 1.")
-    return int(sign)
+    return int(sign)  # type: ignore[call-overload]
 
 
-def interaction_sets(interaction_cst, n_features, names=()):
+def interaction_sets(
+    interaction_cst: Any, n_features: int, names: Sequence[Any] = ()
+) -> list[set[int]] | None:
     """Return a list of sets of features, or None. Features that are in no set form one more set."""
     if interaction_cst is None:
         return None

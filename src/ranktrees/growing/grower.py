@@ -13,7 +13,11 @@ prices.
 If the split of a leaf depends on nothing but its rows, all of this is one compiled call, of ``growth.pyx``.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +31,12 @@ from ranktrees.growing.searching import Sizes
 from ranktrees.processes.sharing import ALL
 from ranktrees.rows.sampling import FEATURES, ROUNDING, stream
 from ranktrees.support import parallel
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.growing.constraints import Constraints
+    from ranktrees.model.costs import Prices
+    from ranktrees.processes.sharing import Share
 
 ONE_BY_ONE = 16  # trees of at most this many leaves are grown one split at a time
 
@@ -58,22 +68,22 @@ class TreeGrower:
 
     def __init__(
         self,
-        codes,
-        mapper,
-        constraints,
-        prices,
-        make_search,
+        codes: np.ndarray,
+        mapper: BinMapper,
+        constraints: Constraints,
+        prices: Prices,
+        make_search: Callable[..., Any],
         *,
-        max_leaf_nodes=None,
-        max_depth=None,
-        min_samples_leaf=1,
-        l2_regularization=0.0,
-        min_gain=0.0,
-        min_hessian=0.0,
-        gradient_sampling=None,
-        n_threads=1,
-        share=ALL,
-    ):
+        max_leaf_nodes: int | None = None,
+        max_depth: int | None = None,
+        min_samples_leaf: int = 1,
+        l2_regularization: float = 0.0,
+        min_gain: float = 0.0,
+        min_hessian: float = 0.0,
+        gradient_sampling: float | None = None,
+        n_threads: int = 1,
+        share: Share = ALL,
+    ) -> None:
         self.codes = codes
         self.mapper = mapper
         self.constraints = constraints
@@ -113,7 +123,7 @@ class TreeGrower:
         self._attach(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
         self.growth = self._in_one_call() if self.search.in_one_call else None
 
-    def _in_one_call(self):
+    def _in_one_call(self) -> Any:
         """Make what grows a tree in one call, if splits depend only on rows, lines and draws."""
         search, constraints = self.search, self.constraints
         return search.make_growth(
@@ -129,13 +139,22 @@ class TreeGrower:
             self.n_threads,
         )
 
-    def _attach(self, leaves):
+    def _attach(self, leaves: np.ndarray) -> None:
         self.leaves, self.splits_below = leaves, leaves["splits_below"]
         self.queue.attach(leaves["promise"])
         self.parter.attach(leaves)
         self.search.attach(leaves)
 
-    def grow(self, gradients, hessians, drawn=None, *, leaf_hessians=None, seed=0, tree=0):
+    def grow(
+        self,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+        drawn: np.ndarray | None = None,
+        *,
+        leaf_hessians: np.ndarray | None = None,
+        seed: int = 0,
+        tree: int = 0,
+    ) -> Grown:
         """Grow one tree.
 
         Parameters
@@ -188,10 +207,10 @@ class TreeGrower:
         return grown
 
     @property
-    def _one_by_one(self):
+    def _one_by_one(self) -> bool:
         return self.n_leaves_allowed <= ONE_BY_ONE or not self.prices.all_free
 
-    def _grow_leaves(self):
+    def _grow_leaves(self) -> int:
         """Grow from the root as the queue hands out leaves. Return the number of nodes."""
         search, queue = self.search, self.queue
         queue.begin(self._one_by_one)
@@ -228,16 +247,16 @@ class TreeGrower:
                     search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
         return n_nodes
 
-    def _make_room(self, n_nodes):
+    def _make_room(self, n_nodes: int) -> None:
         if n_nodes > len(self.leaves):
             self._attach(np.concatenate([self.leaves, np.empty(n_nodes, LEAF)]))
 
-    def _open_leaves(self, n_nodes):
+    def _open_leaves(self, n_nodes: int) -> np.ndarray:
         """Among the first ``n_nodes`` nodes, find the leaves that are large enough to be split."""
         is_leaf = self.leaves["left"][:n_nodes] < 0
         return np.flatnonzero(is_leaf & (self.splits_below[:n_nodes] > 0)).astype(np.int32)
 
-    def _split(self, parents, n_nodes):
+    def _split(self, parents: np.ndarray, n_nodes: int) -> np.ndarray:
         """Split leaves. Their children become the next nodes.
 
         If a child of any leaf would get too few rows, those leaves are returned, and all leaves may be split

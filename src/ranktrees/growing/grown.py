@@ -1,11 +1,19 @@
 """A tree as it was grown: the values of its leaves, and what they add to the scores of rows."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ranktrees._core.growing import leaf_rows, parting
 from ranktrees._core.support.dtypes import NODE
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.processes.communicator import Communicator
 
 NO_BIT_SETS = np.empty((0, 8), np.uint32)
 
@@ -23,23 +31,30 @@ class Grown:
         No result depends on it.
     """
 
-    def __init__(self, leaves, order, n_threads=1):
+    def __init__(self, leaves: np.ndarray, order: np.ndarray, n_threads: int = 1) -> None:
         self.leaves = leaves
         self.order = order
         self.n_threads = n_threads
-        self._begins = None
+        self._begins: Any = None
 
     @property
-    def is_leaf(self):
+    def is_leaf(self) -> np.ndarray:
         """Whether each node is a leaf: bool[n_nodes]."""
         return self.leaves["left"] < 0
 
     @property
-    def values(self):
+    def values(self) -> np.ndarray:
         """A copy of the best value of each node (a Newton step): float64[n_nodes]."""
         return self.leaves["value"].copy()
 
-    def set_values(self, gradients, hessians, l2, same=None, communicator=ALONE):
+    def set_values(
+        self,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+        l2: float,
+        same: float | None = None,
+        communicator: Communicator = ALONE,
+    ) -> None:
         """Set the values of the leaves from the gradients themselves: -G / (H + l2), within their bounds.
 
         Parameters
@@ -54,11 +69,12 @@ class Grown:
         """
         n_threads = threads_for(self.n_threads, 4 * len(self.order))
         leaves, order, begins = self.leaves, self.order, self._begins_of_stretches(len(gradients))
-        hessians, hessian = (hessians, 0.0) if same is None else (None, same)
+        read: Any = hessians if same is None else None
+        hessian = 0.0 if same is None else same
         if communicator.alone:
-            leaf_rows.set_values(leaves, order, begins, gradients, hessians, hessian, l2, n_threads)
+            leaf_rows.set_values(leaves, order, begins, gradients, read, hessian, l2, n_threads)
             return
-        sides = (gradients,) if hessians is None else (gradients, hessians)
+        sides = (gradients,) if read is None else (gradients, read)
         own = np.empty((len(sides), len(leaves)))
         steps = np.empty(own.shape, np.int64)
         for k, side in enumerate(sides):
@@ -69,20 +85,20 @@ class Grown:
         communicator.allreduce(steps)
         leaf_rows.set_values_by_steps(leaves, largest, steps, hessian, l2)
 
-    def add(self, values, scores):
+    def add(self, values: np.ndarray, scores: np.ndarray) -> None:
         """Add to scores[row] the value of the row's leaf, for the rows that the tree was grown from."""
         n_threads = threads_for(self.n_threads, 2 * len(self.order))
         begins = self._begins_of_stretches(len(scores))
         leaf_rows.add_values(self.leaves, values, self.order, begins, scores, n_threads)
 
-    def _begins_of_stretches(self, n_rows):
+    def _begins_of_stretches(self, n_rows: int) -> np.ndarray:
         """Find where, in the order of each leaf, each stretch of all rows begins."""
         if self._begins is None:
             n_threads = threads_for(self.n_threads, 4 * len(self.order))
             self._begins = leaf_rows.begins_of_stretches(self.leaves, self.order, n_rows, n_threads)
         return self._begins
 
-    def leaf_by_leaf(self):
+    def leaf_by_leaf(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """List the rows of each leaf: those of leaf i are rows[starts[i]:stops[i]].
 
         Returns
@@ -99,7 +115,9 @@ class Grown:
         leaf_rows.leaf_by_leaf(self.leaves, self.order, ids, starts, rows, n_threads)
         return rows, starts, stops
 
-    def follow(self, values, mapper, codes, rows, scores):
+    def follow(
+        self, values: np.ndarray, mapper: Any, codes: np.ndarray, rows: np.ndarray, scores: np.ndarray
+    ) -> None:
         """Add to scores[row] the value of the leaf that the row reaches.
 
         This is for rows that the tree was not grown from. ``rows`` is reordered.
@@ -108,7 +126,9 @@ class Grown:
             n_threads = threads_for(self.n_threads, 32 * len(rows))
             parting.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
 
-    def tree(self, values, mapper, nodes=None):
+    def tree(
+        self, values: np.ndarray, mapper: BinMapper, nodes: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return the finished tree: (NODE records, uint32 bit sets of its categorical splits).
 
         The records are written to ``nodes``, if that is given.
@@ -121,7 +141,7 @@ class Grown:
             return nodes, NO_BIT_SETS
         return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
 
-    def seen_by(self, mapper, nodes):
+    def seen_by(self, mapper: Any, nodes: np.ndarray) -> Grown:
         """Return the same tree for rows with the codes of another mapper, by the cuts in the finished one."""
         leaves, inner = self.leaves.copy(), ~self.is_leaf
         leaves["split"]["code"][inner] = mapper.codes_of(nodes["feature"][inner], nodes["cut"][inner])

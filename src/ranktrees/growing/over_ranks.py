@@ -10,8 +10,12 @@ ParterOverRanks         how many rows go left, and whether all rows of a side wa
 Everything that is derived from sums over all rows is the same on all ranks.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,12 +34,20 @@ from ranktrees.growing.searching import (
 from ranktrees.support import parallel
 from ranktrees.support.parallel import threads_for
 
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.growing.constraints import Constraints
+    from ranktrees.growing.packing import Packing
+    from ranktrees.growing.rounding import RoundedRows
+    from ranktrees.model.costs import Prices
+    from ranktrees.processes.communicator import Communicator
+
 # How many streaming histograms are built before they are exchanged: with 255 centroids each, 133 MB.
 MERGED_TOGETHER = 1 << 14
 TASKS_OF_A_THREAD = 64  # histograms between two messages
 
 
-def search_over_ranks(kind, communicator):
+def search_over_ranks(kind: Any, communicator: Communicator) -> Any:
     """Return the counterpart over ranks of a kind of search. It takes the same arguments."""
     kinds = {FullSearch: FullOverRanks, CoarseToFine: CoarseOverRanks, StreamingSearch: StreamingOverRanks}
     return partial(kinds[kind], communicator) if kind in kinds else kind
@@ -44,16 +56,16 @@ def search_over_ranks(kind, communicator):
 class StreamingOverRanks(StreamingSearch):
     """Search every leaf by streaming histograms that are merged in the order of ranks."""
 
-    def __init__(self, communicator, *args):
+    def __init__(self, communicator: Communicator, *args: Any) -> None:
         self.communicator = communicator
         super().__init__(*args)
 
-    def find_directly(self, ids):
+    def find_directly(self, ids: np.ndarray) -> None:
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             for batch in in_batches(some, features, MERGED_TOGETHER):
                 self.find_together(*batch)
 
-    def find_together(self, ids, features):
+    def find_together(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Search leaves by the histograms of all ranks, each of which handles some leaves and features."""
         n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
         offers = self.offers(ids, features, n_threads)
@@ -66,7 +78,7 @@ class StreamingOverRanks(StreamingSearch):
             again = ~self.finder.judge(ids, chosen, sides)
             ids, offers = ids[again], offers[again]
 
-    def offers(self, ids, features, n_threads):
+    def offers(self, ids: np.ndarray, features: np.ndarray, n_threads: int) -> np.ndarray:
         """Find the best cut of each feature, as OFFER records of shape (n_ids, n_candidates).
 
         rank 0   histograms of f0  f1  f2  f3   --.--> merges those of f0 and f1   --.--> all offers
@@ -80,7 +92,7 @@ class StreamingOverRanks(StreamingSearch):
         parts = [np.ascontiguousarray(features[:, first : first + step]) for first in range(0, n, step)]
         roots = ranks.size * np.arange(len(parts)) // len(parts)
 
-        def made():
+        def made() -> Iterator[tuple[Any, int]]:
             for part, root in zip(parts, roots.tolist(), strict=True):
                 centroids, sizes, lacking = self.finder.histograms(ids, part, n_threads)
                 yield (centroids[np.arange(self.max_bins) < sizes[:, None]], sizes, lacking), root
@@ -95,7 +107,7 @@ class StreamingOverRanks(StreamingSearch):
         return np.concatenate(ranks.allgather(np.concatenate(own, axis=1)), axis=1)
 
 
-def in_batches(ids, features, most):
+def in_batches(ids: np.ndarray, features: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield leaves and their features, as `Constraints.candidates`, at most ``most`` features at a time."""
     step = max(1, most // features.shape[1])
     for first in range(0, len(ids), step):
@@ -103,7 +115,7 @@ def in_batches(ids, features, most):
         yield ids[batch], features[batch] if len(features) > 1 else features
 
 
-def limits_of(sizes):
+def limits_of(sizes: np.ndarray) -> np.ndarray:
     """Return where consecutive stretches of these sizes begin, row by row, and where each row ends."""
     ends = np.cumsum(sizes).reshape(sizes.shape)
     return np.column_stack([ends[:, :1] - sizes[:, :1], ends])
@@ -114,23 +126,23 @@ class LinesOverRanks(SearchOfLines):
 
     few_rows = 0  # a leaf with few rows here may have many on other ranks
 
-    def __init__(self, communicator, *args):
+    def __init__(self, communicator: Communicator, *args: Any) -> None:
         self.communicator = communicator
         self.words = Words(communicator)
         super().__init__(*args)
 
-    def begin(self, rows, *rest):
+    def begin(self, rows: RoundedRows, *rest: Any) -> None:
         super().begin(rows, *rest)
         self.words.begin(rows.bits)
 
-    def take_over(self, parents, children):
+    def take_over(self, parents: np.ndarray, children: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         built = self.builder.hand_over(parents, children, *self.ways_to_build())
         if len(built):
             self.put_together(built)
             self.builder.subtract(len(built))
         return self.builder.sorted_out(children)
 
-    def find_in_all_rows(self, ids, features):
+    def find_in_all_rows(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Search leaves by bins that all ranks fill with all their rows, some leaves at a time."""
         for some, own in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
             n_threads = threads_for(self.n_threads, self.n_rows(some) * own.shape[1])
@@ -143,22 +155,22 @@ class LinesOverRanks(SearchOfLines):
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):
     """Choose features by cells, and the split by bins, both summed over all ranks."""
 
-    def put_together(self, ids):
+    def put_together(self, ids: np.ndarray) -> None:
         self.words.add_up(self.lines, self.builder.lines_of(ids), 1)
 
-    def counts_of(self, one):
+    def counts_of(self, one: np.ndarray) -> np.ndarray:
         counts = super().counts_of(one)
         self.words.add_up(counts, numbered(one), 1)
         return counts
 
-    def refine(self, ids):
+    def refine(self, ids: np.ndarray) -> None:
         refine(self.finder, self.words, ids, self.n_threads, parallel.VALUES_PER_THREAD)
 
-    def search_again(self, ids):
+    def search_again(self, ids: np.ndarray) -> None:
         self.find_in_all_rows(ids, np.asarray(self.finder.shortlists_of(ids)))
         self.look_further(ids)
 
-    def make_growth(self, *args):
+    def make_growth(self, *args: Any) -> Any:
         return GrowthOverRanks(self.communicator, self.words, self.look_further, self.search_again, *args)
 
 
@@ -170,7 +182,17 @@ class FullOverRanks(LinesOverRanks, FullSearch):
 
     in_one_call = False
 
-    def __init__(self, communicator, codes, mapper, packing, constraints, prices, order, *rest):
+    def __init__(
+        self,
+        communicator: Communicator,
+        codes: np.ndarray,
+        mapper: BinMapper,
+        packing: Packing | None,
+        constraints: Constraints,
+        prices: Prices,
+        order: np.ndarray,
+        *rest: Any,
+    ) -> None:
         super().__init__(communicator, codes, mapper, packing, constraints, prices, order, *rest)
         self.order = order
         self.counter = self.builder_of(order[:0], np.empty(0, np.int64))
@@ -180,28 +202,28 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.own_features = slice(*first_features[communicator.rank :][:2].tolist())
         self.own_cells = slice(*self.first_cells[communicator.rank :][:2].tolist())
 
-    def put_together(self, ids):
+    def put_together(self, ids: np.ndarray) -> None:
         self.add_up_own(self.lines, self.builder.lines_of(ids), self.lanes)
 
-    def add_up_own(self, lines, places, lanes):
+    def add_up_own(self, lines: np.ndarray, places: np.ndarray, lanes: int) -> None:
         """Replace some lines by their sums over all ranks, in the part of this rank."""
         sums, n_words = self.words.pack(lines, places, lanes, self.first_cells)
         sums = self.communicator.reduce_scatter(sums, n_words, met=True)
         self.words.unpack(sums, self.own_cells.start, self.own_cells.stop)
 
-    def find(self, ids):
+    def find(self, ids: np.ndarray) -> None:
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
         for some, features in self.candidates(ids):
             self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
             if self.counts_at_once:
                 self.verify(some, features)
 
-    def own(self, features):
+    def own(self, features: np.ndarray) -> np.ndarray:
         """Replace the features that are not in the part of this rank by -1."""
         own = self.own_features
         return np.where((own.start <= features) & (features < own.stop), features, -1)
 
-    def choose_among(self, ids, found):
+    def choose_among(self, ids: np.ndarray, found: np.ndarray) -> None:
         """Choose the best split of each leaf among those that the ranks have found, by ascending feature."""
         rows = [
             np.frombuffer(theirs, np.uint8).reshape(len(ids), -1)
@@ -209,7 +231,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         ]
         self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
 
-    def verify(self, ids, features):
+    def verify(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Search leaves again whose splits, found loosely, make a child of too few rows of all ranks."""
         left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
         left = self.communicator.allreduce(left)
@@ -217,18 +239,18 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         small = (least < self.min_samples_leaf) & (self.split_features[ids] >= 0)
         self.find_counting(ids[small], features[small] if len(features) > 1 else features)
 
-    def search_again(self, ids):
+    def search_again(self, ids: np.ndarray) -> None:
         has_line = self.leaves["line"][ids] >= 0
         for some, features in self.candidates(ids[has_line]):
             self.find_counting(some, features)
         self.find_directly(ids[~has_line])
         self.builder.forget(ids, False)
 
-    def find_directly(self, ids):
+    def find_directly(self, ids: np.ndarray) -> None:
         for some, features in self.candidates(ids):
             self.find_in_all_rows(some, features)
 
-    def find_counting(self, ids, features):
+    def find_counting(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Search leaves that have lines, by their lines and by the numbers of rows in the cells."""
         if not len(ids):
             return
@@ -244,7 +266,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
             found = self.finder.find_loosely(places, self.own(features), n_threads)
         self.choose_among(ids, found)
 
-    def counts_of(self, leaves):
+    def counts_of(self, leaves: np.ndarray) -> np.ndarray:
         """Count the rows in each cell of this rank's part, with lines of ones: int64[n_leaves, n_cells]."""
         ends = ("start", "stop"), ("quiet_start", "quiet_stop")
         rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
@@ -252,17 +274,17 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         leaves = leaves.copy()
         leaves["start"][1:], leaves["stop"] = stops[:-1], stops
         leaves["start"][0] = 0
-        rows = np.concatenate(rows)
+        of_all = np.concatenate(rows)
         ids, counts = leaves["line"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
-        self.counter.go_through(rows, np.ones(len(rows), np.int64))
+        self.counter.go_through(of_all, np.ones(len(of_all), np.int64))
         self.counter.attach(leaves, counts, 1)
-        n_threads = threads_for(self.n_threads, len(rows) * self.packing.n_bytes)
+        n_threads = threads_for(self.n_threads, len(of_all) * self.packing.n_bytes)
         self.counter.build(ids, self.rows.bits, self.rows.same, n_threads)
         self.add_up_own(counts, ids, 1)
         return counts
 
     @contextmanager
-    def counting(self, leaves, lines):
+    def counting(self, leaves: np.ndarray, lines: Any) -> Iterator[None]:
         """Let the finder read bins that hold the number of rows."""
         self.finder.begin(*self.rules, False, self.rows.sampled)
         self.finder.attach(leaves, lines, 2)
@@ -272,7 +294,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
             self.finder.begin(*self.rules, self.counts_later, self.rows.sampled)
             self.finder.attach(self.leaves, self.lines, self.lanes)
 
-    def candidates(self, ids):
+    def candidates(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             only = self.leaves["forced_feature"][some]
@@ -283,7 +305,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
             yield some, features
 
 
-def numbered(ids):
+def numbered(ids: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Return 0, 1, ... as int32[n_ids]."""
     return np.arange(len(ids), dtype=np.int32)
 
@@ -291,16 +313,16 @@ def numbered(ids):
 class ParterOverRanks(parting.Parter):
     """Splits leaves: each rank parts its own rows, and all ranks learn how many there are on each side."""
 
-    def __init__(self, communicator, *args):
+    def __init__(self, communicator: Communicator, *args: Any) -> None:
         self.communicator = communicator
         super().__init__(*args)
 
-    def begin(self, *args):
+    def begin(self, *args: Any) -> None:
         super().begin(*args)
         root = np.zeros(1, np.int32)
         self.judge(root, self.communicator.allreduce(self.ends_of(root), "max"))
 
-    def split(self, ids, first_child, *threads):
+    def split(self, ids: np.ndarray, first_child: int, *threads: int) -> np.ndarray:
         if not len(ids):
             return ids
         counts = self.communicator.stack(np.asarray(self.part(ids, *threads)))

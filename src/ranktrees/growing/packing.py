@@ -8,7 +8,10 @@ One addition per byte serves all features that share the byte, and their own sum
 with few cells share a byte with many others: a binary feature costs an eighth of a byte.
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +20,10 @@ from ranktrees._core.support.dtypes import DIGIT
 from ranktrees._core.support.threads import LINE, aligned
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.processes.communicator import Communicator
 
 # Places in a line for each feature of a coarse search, one of them for rows without a value: pGBRT found that
 # about this many are enough for accuracy.
@@ -81,7 +88,17 @@ class Packing:
         The shape of ``rows``.
     """
 
-    def __init__(self, codes, features, cells_of, offsets, last_cells, n_cells, n_threads=1, rounded=False):
+    def __init__(
+        self,
+        codes: np.ndarray,
+        features: np.ndarray,
+        cells_of: list[np.ndarray],
+        offsets: np.ndarray,
+        last_cells: np.ndarray,
+        n_cells: int,
+        n_threads: int = 1,
+        rounded: bool = False,
+    ) -> None:
         self.n_cells, self.places = n_cells, offsets
         radices = np.array([cells.max() + 1 for cells in cells_of], np.int64)
         if rounded:
@@ -113,12 +130,12 @@ class Packing:
         packing.pack(codes, self.digits, shares, self.rows, threads_for(n_threads, codes.size))
 
     @property
-    def rows(self):
+    def rows(self) -> np.ndarray:
         """A view of ``room``. Other processes get all of ``room``, with the spare bytes."""
         return self.room[:-SPARE].reshape(self.shape)
 
     @property
-    def bytes(self):
+    def bytes(self) -> np.ndarray:
         return self.rows[:, : self.n_bytes]
 
 
@@ -131,14 +148,14 @@ class LongCodes:
         As in a `Packing`. ``cell_of`` is not used, as the codes themselves are stored.
     """
 
-    def __init__(self, codes):
+    def __init__(self, codes: np.ndarray) -> None:
         n_features = codes.shape[1]
         self.bytes = np.ascontiguousarray(codes).view(np.uint8)
         self.byte_of = codes.itemsize * np.arange(n_features, dtype=np.int32)
         self.cell_of = np.zeros((n_features, BYTE), np.uint8)
 
 
-def step_of(n_bytes):
+def step_of(n_bytes: int) -> int:
     """Return the step from one row to the next, in bytes.
 
     The rows of small leaves are read from memory one by one. Therefore rows that nearly fill a cache line, or
@@ -154,7 +171,7 @@ def step_of(n_bytes):
     return step if (step - n_bytes) * LEAST_USED <= min(n_bytes, 2 * LINE) else n_bytes
 
 
-def share_bytes(radices):
+def share_bytes(radices: np.ndarray) -> list[list[Any]]:
     """Choose which features share a byte: the largest first, each in the byte with the least sufficient room.
 
     Parameters
@@ -173,7 +190,10 @@ def share_bytes(radices):
     >>> share_bytes(np.array([2, 16, 200, 16, 2, 2]))
     [[2], [1, 3], [0, 4, 5]]
     """
-    shared, with_room = [], [[] for _ in range(BYTE + 1)]  # the bytes that have room for each number of cells
+    shared: list[Any] = []
+    with_room: list[list[Any]] = [
+        [] for _ in range(BYTE + 1)
+    ]  # the bytes that have room for each number of cells
     for k in np.argsort(-radices, kind="stable").tolist():
         radix = int(radices[k])
         room = next((room for room in range(radix, BYTE + 1) if with_room[room]), None)
@@ -187,14 +207,20 @@ def share_bytes(radices):
     return shared
 
 
-def counts_of(codes, n_threads=1, communicator=ALONE):
+def counts_of(codes: np.ndarray, n_threads: int = 1, communicator: Communicator = ALONE) -> np.ndarray:
     """Count the rows of all ranks that have each code: int64[n_features, 256]."""
     counts = np.zeros((codes.shape[1], BYTE), np.int64)
     packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
     return communicator.allreduce(counts)
 
 
-def full_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
+def full_packing(
+    codes: np.ndarray,
+    mapper: BinMapper,
+    features: np.ndarray,
+    n_threads: int = 1,
+    communicator: Communicator = ALONE,
+) -> Packing:
     """Pack every bin as a cell. Lines are laid out by ``mapper.offsets``."""
     counts = counts_of(codes, n_threads, communicator)
     cells_of = []
@@ -207,7 +233,13 @@ def full_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
     )
 
 
-def coarse_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
+def coarse_packing(
+    codes: np.ndarray,
+    mapper: BinMapper,
+    features: np.ndarray,
+    n_threads: int = 1,
+    communicator: Communicator = ALONE,
+) -> Packing:
     """Pack at most 15 cells per feature, each with about a fifteenth of the rows, or one heavier bin.
 
     A line has 16 places for each feature of ``features``, in their order. Rows without a value have the last
@@ -229,7 +261,7 @@ def coarse_packing(codes, mapper, features, n_threads=1, communicator=ALONE):
     return Packing(codes, features, cells_of, offsets, last_cells, n_cells, n_threads, rounded=True)
 
 
-def coarse_cells(counts, n_rows, most):
+def coarse_cells(counts: np.ndarray, n_rows: int, most: int) -> np.ndarray:
     """Assign a cell to each bin: neighbours share one as long as it holds at most a share of the rows.
 
     The share is ``n_rows / most``, but at most a quarter of the rows in bins lighter than that. So if most

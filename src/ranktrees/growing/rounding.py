@@ -1,6 +1,9 @@
 """Turn gradients into integers, once per round. Every sum of integers is exact, in any order."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from ranktrees._core.growing import rounding
 from ranktrees.processes.sharing import ALL
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ranktrees.processes.sharing import Share
 
 MOST_ROWS = 2**30 - 1  # of all ranks
 
@@ -19,7 +25,7 @@ MOST_STEPS = 2**63 - 1
 MEAN_HESSIANS = 8
 
 
-def refuse_more_rows(n_rows):
+def refuse_more_rows(n_rows: int) -> None:
     """Raise a ValueError if there are more rows, on all ranks, than can be learned from."""
     if n_rows > MOST_ROWS:
         raise ValueError(
@@ -64,14 +70,23 @@ class RoundedRows:
         The number of these rows.
     """
 
-    def __init__(self, n_rows, share=ALL):
+    def __init__(self, n_rows: int, share: Share = ALL) -> None:
         self.share = share
         self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
         self._first_scales = 0.0, 0.0
         self.loud = np.empty(rounding.words_for(n_rows), np.uint64)
 
-    def round(self, gradients, hessians, n_threads, drawn=None, sampling=None, key=(0, 0), apart=False):
+    def round(
+        self,
+        gradients: np.ndarray,
+        hessians: np.ndarray,
+        n_threads: int,
+        drawn: np.ndarray | None = None,
+        sampling: float | None = None,
+        key: tuple[int, int] = (0, 0),
+        apart: bool = False,
+    ) -> Self:
         """Round float64 gradients and hessians (>= 0) of all rows, and keep those of the tree's rows.
 
         Parameters
@@ -151,7 +166,7 @@ class RoundedRows:
         self.total = tuple(total)
         return self
 
-    def _look_over(self, gradients, hessians, n_threads):
+    def _look_over(self, gradients: np.ndarray, hessians: np.ndarray, n_threads: int) -> tuple[Any, ...]:
         """Run `rounding.look_over` over the rows of all ranks, on the scales of the last round.
 
         The scales of this round are seldom different.

@@ -11,14 +11,23 @@ All of them read codes. A search is exact if the mapper has made a bin of each d
 have all rows. For ranks that have some of the rows each, `ranktrees.growing.over_ranks` derives from them.
 """
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ranktrees._core.growing import finding, growth, histogram, streaming
 from ranktrees.support import parallel
 from ranktrees.support.parallel import threads_for
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.growing.constraints import Constraints
+    from ranktrees.growing.rounding import RoundedRows
+    from ranktrees.model.costs import Prices
 
 # Two children with fewer rows are searched from these rows, which touch fewer cells than a line of all bins
 # has.
@@ -75,7 +84,17 @@ class Search:
     has_lines = False
     is_coarse = False  # whether a cell of the packing is several bins
 
-    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, sizes):
+    def __init__(
+        self,
+        codes: np.ndarray,
+        mapper: BinMapper,
+        packing: Any,
+        constraints: Constraints,
+        prices: Prices,
+        order: np.ndarray,
+        sums: np.ndarray,
+        sizes: Sizes,
+    ) -> None:
         self.codes = codes
         self.constraints = constraints
         self.n_threads = sizes.n_threads
@@ -89,7 +108,9 @@ class Search:
             constraints.missing != "three_way" and not mapper.is_categorical[constraints.usable].any()
         )
 
-    def make_finder(self, mapper, packing, prices, order, sums):
+    def make_finder(
+        self, mapper: BinMapper, packing: Any, prices: Prices, order: np.ndarray, sums: np.ndarray
+    ) -> Any:
         """Make the finder of splits."""
         return finding.Finder(
             self.codes,
@@ -106,18 +127,24 @@ class Search:
             self.n_threads,
         )
 
-    def make_growth(self, *args):
+    def make_growth(self, *args: Any) -> Any:
         """Make what grows a tree in one call."""
         return growth.Growth(*args)
 
-    def attach(self, leaves):
+    def attach(self, leaves: np.ndarray) -> None:
         """Use these leaves from now on: they have moved in memory."""
         self.leaves, self.splits_below = leaves, leaves["splits_below"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
         self.split_features = leaves["split"]["feature"]
         self.finder.attach(leaves, self.lines, self.lanes)
 
-    def begin(self, rows, rules, key, some_apart):
+    def begin(
+        self,
+        rows: RoundedRows,
+        rules: tuple[float, float, int, float],
+        key: tuple[int, int],
+        some_apart: bool,
+    ) -> None:
         """Begin a new tree.
 
         Parameters
@@ -151,35 +178,35 @@ class Search:
         )
         self.finder.begin(*self.rules, self.counts_later, rows.sampled)
 
-    def root(self, root):
+    def root(self, root: np.ndarray) -> None:
         """Search the root, an array of one leaf."""
         self.find_directly(root)
 
-    def children(self, parents, children):
+    def children(self, parents: np.ndarray, children: np.ndarray) -> None:
         """Search those children of leaves that were split which may be split themselves."""
         self.find_directly(children[self.splits_below[children] > 0])
 
-    def again(self, ids):
+    def again(self, ids: np.ndarray) -> None:
         """Search waiting leaves again, because features have become cheaper."""
         self.find_directly(ids)
 
-    def settle(self, ids):
+    def settle(self, ids: np.ndarray) -> np.ndarray:
         """Return the leaves that are about to be split, without those that turn out to have no split."""
         return ids
 
-    def search_again(self, ids):
+    def search_again(self, ids: np.ndarray) -> None:
         """Search leaves again whose split turns out to make a child of too few rows."""
         usable = self.constraints.usable[None, :]
         self.finder.search_again(ids, usable, self.n_threads, parallel.VALUES_PER_THREAD)
 
-    def forget(self, ids):
+    def forget(self, ids: np.ndarray) -> None:
         """Drop what is kept for these leaves: they will not be split."""
 
-    def n_rows(self, ids):
+    def n_rows(self, ids: np.ndarray) -> int:
         """Return how many rows the leaves have together, without quiet rows that are set apart."""
         return sum(int(self.stops[i] - self.starts[i]) for i in ids)
 
-    def find_directly(self, ids):
+    def find_directly(self, ids: np.ndarray) -> None:
         """Search leaves from their rows."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             n_threads = threads_for(self.n_threads, self.n_rows(some) * features.shape[1])
@@ -188,7 +215,7 @@ class Search:
                 self.finder.verify(some, features, n_threads)
 
     @property
-    def counts_at_once(self):
+    def counts_at_once(self) -> bool:
         """Whether rows are counted at once: without a split, a leaf draws features that may gain more."""
         return self.counts_later and not self.rows.same and self.constraints.draws_features
 
@@ -197,7 +224,7 @@ class DirectSearch(Search):
     """Search every leaf from its rows."""
 
     @property
-    def in_one_call(self):
+    def in_one_call(self) -> bool:  # type: ignore[override]
         return self.plain and self.constraints.groups is None
 
 
@@ -207,12 +234,14 @@ class StreamingSearch(Search):
     ``kind`` is (max_bins, by_estimates), see `ranktrees._core.growing.streaming.StreamingFinder`.
     """
 
-    def __init__(self, codes, mapper, kind, *rest):
+    def __init__(self, codes: np.ndarray, mapper: BinMapper, kind: tuple[int, bool], *rest: Any) -> None:
         self.max_bins, self.by_estimates = kind
         super().__init__(codes, mapper, None, *rest)
         self.sets_apart = False  # the mass of a centroid is the number of all its rows
 
-    def make_finder(self, mapper, packing, prices, order, sums):
+    def make_finder(
+        self, mapper: BinMapper, packing: Any, prices: Prices, order: np.ndarray, sums: np.ndarray
+    ) -> Any:
         shards = len(order) * np.arange(SHARDS + 1) // SHARDS
         return streaming.StreamingFinder(
             self.codes,
@@ -234,11 +263,23 @@ class SearchOfLines(Search):
     has_lines = True
     few_rows = 0  # leaves with fewer rows have no line
 
+    find: Callable[[np.ndarray], None]  # the subclasses search leaves that have lines
+
     @property
-    def in_one_call(self):
+    def in_one_call(self) -> bool:  # type: ignore[override]
         return self.constraints.groups is None
 
-    def __init__(self, codes, mapper, packing, constraints, prices, order, sums, sizes):
+    def __init__(
+        self,
+        codes: np.ndarray,
+        mapper: BinMapper,
+        packing: Any,
+        constraints: Constraints,
+        prices: Prices,
+        order: np.ndarray,
+        sums: np.ndarray,
+        sizes: Sizes,
+    ) -> None:
         super().__init__(codes, mapper, packing, constraints, prices, order, sums, sizes)
         self.packing = packing
         self.builder = self.builder_of(order, sums)
@@ -248,18 +289,24 @@ class SearchOfLines(Search):
             n_kept = sizes.n_leaves // 2 + 1 + sizes.n_together if self.is_sure else sizes.n_leaves
             self.most_lines = min(self.most_lines, n_kept)
 
-    def builder_of(self, order, sums):
+    def builder_of(self, order: np.ndarray, sums: np.ndarray) -> Any:
         """Make the builder that adds up sums of rows, in this order, to lines."""
         packing = self.packing
         return histogram.Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, self.n_threads
         )
 
-    def attach(self, leaves):
+    def attach(self, leaves: np.ndarray) -> None:
         super().attach(leaves)
         self.builder.attach(leaves, self.lines, self.lanes)
 
-    def begin(self, rows, rules, key, some_apart):
+    def begin(
+        self,
+        rows: RoundedRows,
+        rules: tuple[float, float, int, float],
+        key: tuple[int, int],
+        some_apart: bool,
+    ) -> None:
         super().begin(rows, rules, key, some_apart)
         lanes = self.lanes_for(rows)
         if not self.lines.size or lanes != self.lanes:
@@ -269,11 +316,11 @@ class SearchOfLines(Search):
             self.attach(self.leaves)
         self.builder.begin()
 
-    def lanes_for(self, rows):
+    def lanes_for(self, rows: RoundedRows) -> int:
         """Return how many numbers a cell has."""
         return 1
 
-    def root(self, root):
+    def root(self, root: np.ndarray) -> None:
         n_threads = threads_for(self.n_threads, self.n_rows(root) * self.packing.n_bytes)
         if self.builder.root(self.few_rows, self.rows.bits, self.rows.same, n_threads):
             self.put_together(root)
@@ -281,31 +328,31 @@ class SearchOfLines(Search):
         else:
             self.find_directly(root)
 
-    def children(self, parents, children):
+    def children(self, parents: np.ndarray, children: np.ndarray) -> None:
         with_line, without = self.take_over(parents, children)
         self.find(with_line)
         if len(without):
             self.find_directly(without)
         self.builder.forget(children, False)
 
-    def take_over(self, parents, children):
+    def take_over(self, parents: np.ndarray, children: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Build lines for the children that may be split. Return (those with a line, those without one)."""
         return self.builder.take_over(parents, children, *self.ways_to_build())
 
-    def ways_to_build(self):
+    def ways_to_build(self) -> tuple[Any, ...]:
         """Return the arguments of the builder, except the leaves."""
         rows = self.rows
         return self.few_rows, rows.bits, rows.same, self.n_threads, parallel.VALUES_PER_THREAD
 
-    def put_together(self, ids):
+    def put_together(self, ids: np.ndarray) -> None:
         """Sum lines that have been built from rows over all ranks, if there are others."""
 
-    def again(self, ids):
+    def again(self, ids: np.ndarray) -> None:
         has_line = self.leaves["line"][ids] >= 0
         self.find(ids[has_line])
         self.find_directly(ids[~has_line])
 
-    def forget(self, ids):
+    def forget(self, ids: np.ndarray) -> None:
         self.builder.forget(ids)
 
 
@@ -314,16 +361,16 @@ class FullSearch(SearchOfLines):
 
     few_rows = FEW_ROWS
 
-    def lanes_for(self, rows):
+    def lanes_for(self, rows: RoundedRows) -> int:
         return 1 if rows.same or self.counts_later else 2
 
-    def find(self, ids):
+    def find(self, ids: np.ndarray) -> None:
         """Search leaves that have lines."""
         if not len(ids):
             return
         self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
 
-    def search_again(self, ids):
+    def search_again(self, ids: np.ndarray) -> None:
         super().search_again(ids)
         self.builder.forget(ids, False)
 
@@ -334,34 +381,34 @@ class CoarseToFine(SearchOfLines):
     is_sure = False
     is_coarse = True
 
-    def find(self, ids):
+    def find(self, ids: np.ndarray) -> None:
         """Choose the features of leaves that have lines."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
             self.finder.shortlist(some, features, self.n_threads, parallel.VALUES_PER_THREAD)
 
-    def find_directly(self, ids):
+    def find_directly(self, ids: np.ndarray) -> None:
         """Choose the features of leaves for which no line is kept, each with a line that is lent to it."""
         for one in ids[:, None]:
             self.lend(one)
             self.find(one)
             self.builder.take_back(one)
 
-    def lend(self, one):
+    def lend(self, one: np.ndarray) -> None:
         """Lend a line to a leaf for which none is kept."""
         n_threads = threads_for(self.n_threads, self.n_rows(one) * self.packing.n_bytes)
         self.builder.lend(one, self.rows.bits, self.rows.same, n_threads)
         self.put_together(one)
 
-    def settle(self, ids):
+    def settle(self, ids: np.ndarray) -> np.ndarray:
         self.refine(ids)
         self.look_further(ids)
         return self.with_split(ids)
 
-    def refine(self, ids):
+    def refine(self, ids: np.ndarray) -> None:
         """Find the best split of leaves by their shortlists."""
         self.finder.refine(ids, self.n_threads, parallel.VALUES_PER_THREAD)
 
-    def look_further(self, ids):
+    def look_further(self, ids: np.ndarray) -> None:
         """Search those leaves that fall short of what they promised by cuts that are allowed."""
         for one in self.finder.falling_short(ids)[:, None]:
             if self.leaves["line"][one[0]] >= 0:
@@ -371,7 +418,7 @@ class CoarseToFine(SearchOfLines):
                 self.look_further_by_line(one)
                 self.builder.take_back(one)
 
-    def look_further_by_line(self, one):
+    def look_further_by_line(self, one: np.ndarray) -> None:
         """Search a leaf by cells whose rows are counted, and then all rows by the features of a shortlist."""
         [k], [counts] = one.tolist(), self.counts_of(one)
         for _, [features] in self.constraints.candidates(self.leaves, one, self.key):
@@ -381,22 +428,22 @@ class CoarseToFine(SearchOfLines):
                 found = self.split_features[k] >= 0
         self.finder.promise_no_more(k)
 
-    def counts_of(self, one):
+    def counts_of(self, one: np.ndarray) -> np.ndarray:
         """Count the rows of a leaf in each cell: int64[1, n_cells]."""
         return self.builder.counts_of(one[0])
 
-    def find_in_all_rows(self, ids, features):
+    def find_in_all_rows(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Find the best split of leaves by some features, whose children have enough rows."""
         n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
         self.finder.search_rows(ids, features, True, n_threads)
 
-    def with_split(self, ids):
+    def with_split(self, ids: np.ndarray) -> np.ndarray:
         """Return those of some leaves that have a split."""
         split = self.split_features[ids] >= 0
         self.forget(ids[~split])
         return ids[split]
 
-    def search_again(self, ids):
+    def search_again(self, ids: np.ndarray) -> None:
         shortlists = self.finder.shortlists_of(ids)
         self.finder.search_again(ids, shortlists, self.n_threads, parallel.VALUES_PER_THREAD)
         self.look_further(ids)

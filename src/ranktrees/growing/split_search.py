@@ -1,12 +1,23 @@
 """Choose the search for splits: the one that ``split_search`` asks for, if features and ranks allow it."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from ranktrees.binning.edges import MOST_BINS
 from ranktrees.growing.over_ranks import search_over_ranks
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
 from ranktrees.processes.communicator import ALONE
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.growing.constraints import Constraints
+    from ranktrees.processes.communicator import Communicator
 
 # "auto" searches coarsely first if there are at least this many features, and each split considers at least
 # this share of them. For fewer features, going through the rows of a leaf is faster than adding up the cells
@@ -17,8 +28,15 @@ STREAMING = ("streaming", "pgbrt")  # by streaming histograms; the first has spl
 
 
 def searches(
-    split_search, codes, mapper, constraints, n_threads, ranks=ALONE, max_bins=MOST_BINS, deep=False
-):
+    split_search: str,
+    codes: np.ndarray,
+    mapper: BinMapper,
+    constraints: Constraints,
+    n_threads: int,
+    ranks: Communicator = ALONE,
+    max_bins: int = MOST_BINS,
+    deep: bool = False,
+) -> Callable[..., Any]:
     """Return a function that makes searches over the same codes. What they share is made once.
 
     Parameters
@@ -76,6 +94,8 @@ def searches(
             f"split_search={split_search!r} tries every distinct value, and ranks that train together "
             "cannot exchange them all. Use another split_search, or train in one process."
         )
+    kind: Any
+    own: Any
     if not len(constraints.usable):
         kind, own = DirectSearch, None
     elif split_search in STREAMING:
@@ -92,7 +112,7 @@ def searches(
     return partial(kind, codes, mapper, own)
 
 
-def _check_streaming(split_search, categorical, three_way, monotone):
+def _check_streaming(split_search: str, categorical: Any, three_way: bool, monotone: bool) -> None:
     reason = None
     if categorical:
         reason = "takes means of values, but categories have none"

@@ -13,8 +13,12 @@ Tyree, Weinberger, Agrawal and Paykin, *Parallel boosted regression trees for we
 section 4, add the sums of labels.
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
 from functools import reduce
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -27,10 +31,17 @@ from ranktrees.processes.communicator import ALONE
 from ranktrees.support.cuts import cuts_between
 from ranktrees.support.spool import Spool
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.processes.communicator import Communicator
+
 __all__ = ["StreamingHistogram", "merge_histograms"]
 
 
-def merge_histograms(histograms, max_bins, *, one_by_one=False):
+def merge_histograms(
+    histograms: Sequence[np.ndarray], max_bins: int, *, one_by_one: bool = False
+) -> NDArray[Any]:
     """Merge several histograms: the first two, then the third with the result, and so on.
 
     Parameters
@@ -67,7 +78,7 @@ def merge_histograms(histograms, max_bins, *, one_by_one=False):
                 "most as many centroids in each histogram."
             )
 
-    def merged(ours, theirs):
+    def merged(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
         out = np.empty(max_bins, CENTROID)
         return out[: _kernels.merge(ours, theirs, one_by_one, out)]
 
@@ -113,15 +124,21 @@ class StreamingHistogram:
     array([15.22, 28.96])
     """
 
-    def __init__(self, max_bins=25):
+    def __init__(self, max_bins: int = 25) -> None:
         _check_max_bins(max_bins)
         self.max_bins = max_bins
         self.centroids = np.empty(0, CENTROID)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"<StreamingHistogram of {len(self.centroids)} of {self.max_bins} centroids>"
 
-    def update(self, values, gradients=0.0, hessians=0.0, masses=1.0):
+    def update(
+        self,
+        values: ArrayLike,
+        gradients: ArrayLike = 0.0,
+        hessians: ArrayLike = 0.0,
+        masses: ArrayLike = 1.0,
+    ) -> Self:
         r"""Add rows in their order.
 
         Each row becomes a centroid of its own, or part of one that has the same value. If there are now too
@@ -165,7 +182,7 @@ class StreamingHistogram:
         self.centroids = out[: _kernels.update(self.centroids, values, sums, out)]
         return self
 
-    def merge(self, other, *, one_by_one=False):
+    def merge(self, other: StreamingHistogram, *, one_by_one: bool = False) -> StreamingHistogram:
         """Return the histogram of the rows of both.
 
         Parameters
@@ -188,7 +205,7 @@ class StreamingHistogram:
         )
         return merged
 
-    def sum(self, values):
+    def sum(self, values: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
         r"""Estimate the sums over all rows up to some values.
 
         Between two centroids, at :math:`x = p_i + t\,(p_{i+1} - p_i)`, the mass is a trapezoid,
@@ -210,9 +227,10 @@ class StreamingHistogram:
         values = np.ascontiguousarray(values, np.float64)
         sums = np.empty((len(values), 3))
         _kernels.sums_up_to(self.centroids, values, sums)
-        return tuple(sums.T)
+        masses, gradients, hessians = sums.T
+        return masses, gradients, hessians
 
-    def uniform(self, n_parts):
+    def uniform(self, n_parts: int) -> NDArray[np.float64]:
         """Return the values that divide the mass into equal parts, by the inverse of `sum`.
 
         Parameters
@@ -239,7 +257,15 @@ class StreamingHistogram:
         return values
 
 
-def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALONE, names=()):
+def mapper_of_values(
+    X: Any,
+    order: np.ndarray | None,
+    weights: np.ndarray | None,
+    categorical: np.ndarray | None,
+    n_threads: int,
+    communicator: Communicator = ALONE,
+    names: Sequence[str] = (),
+) -> tuple[BinMapper, np.ndarray]:
     """Give each distinct value of a feature a code.
 
     Parameters
@@ -267,7 +293,14 @@ def mapper_of_values(X, order, weights, categorical, n_threads, communicator=ALO
     return mapper, codes
 
 
-def _own_values(X, order, weights, categorical, n_threads, names=()):
+def _own_values(
+    X: Any,
+    order: np.ndarray | None,
+    weights: np.ndarray | None,
+    categorical: np.ndarray | None,
+    n_threads: int,
+    names: Sequence[str] = (),
+) -> tuple[BinMapper, np.ndarray]:
     mapper = BinMapper.fit(
         X,
         max_bins=None,
@@ -300,8 +333,12 @@ class RankMapper(BinMapper):
         Minus the lowest value of all ranks, and the highest value. -inf if there are no values.
     """
 
+    values: Any
+    communicator: Communicator
+    ends: np.ndarray
+
     @classmethod
-    def among(cls, communicator, mapper):
+    def among(cls, communicator: Communicator, mapper: BinMapper) -> Self:
         """Return the mapper of a rank, from the mapper of its own values."""
         ends = np.full((2, mapper.n_features), -np.inf)
         for feature, values in enumerate(known_values(mapper)):
@@ -310,7 +347,7 @@ class RankMapper(BinMapper):
         return cls._with_ends(communicator, mapper, communicator.allreduce(ends, "max"))
 
     @classmethod
-    def _with_ends(cls, communicator, mapper, ends):
+    def _with_ends(cls, communicator: Communicator, mapper: BinMapper, ends: np.ndarray) -> Self:
         values = [
             np.union1d(own, [-low + 0.0, high] if high > -np.inf else [])
             for own, low, high in zip(known_values(mapper), *ends, strict=True)
@@ -326,39 +363,41 @@ class RankMapper(BinMapper):
         mapper_of_all.communicator, mapper_of_all.ends = communicator, ends
         return mapper_of_all
 
-    def set_cuts(self, nodes, codes):
+    def set_cuts(self, nodes: np.ndarray, codes: np.ndarray) -> None:
         """Set the cuts of some nodes, half-way between two values of all ranks. All ranks call this."""
         some = np.flatnonzero(codes >= 0)
         nodes["cut"][some] = self.cut_values(nodes["feature"][some], codes[some])
 
-    def cut_values(self, features, codes):
+    def cut_values(self, features: np.ndarray, codes: np.ndarray) -> np.ndarray:
         """Return the cut above each code."""
         places = self.offsets[features] + codes
         around = np.array([self.values[places], -self.values[places + 1]])
         lower, upper = self.communicator.allreduce(np.nan_to_num(around, nan=-np.inf), "max")
         return np.where(np.isinf(upper), np.inf, cuts_between(lower, -upper))
 
-    def codes_of(self, features, cuts):
+    def codes_of(self, features: np.ndarray, cuts: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Return the code of the highest value up to each cut."""
         lines = [self.values[self.offsets[feature] : self.offsets[feature + 1]] for feature in features]
         return [
             np.searchsorted(values, cut, side="right") - 1 for values, cut in zip(lines, cuts, strict=True)
         ]
 
-    def for_others(self, X, order, n_threads):
+    def for_others(self, X: Any, order: np.ndarray | None, n_threads: int) -> tuple[BinMapper, np.ndarray]:
         """Return a mapper of other rows of this rank, which knows their values, and their codes."""
         mapper, _ = _own_values(X, order, None, None, n_threads)
         mapper = self._with_ends(self.communicator, mapper, self.ends)
         return mapper, mapper.encode(X, order, n_threads)
 
 
-def known_values(mapper):
+def known_values(mapper: BinMapper) -> list[np.ndarray]:
     """Return the values of each feature of a mapper that knows them."""
     values = [mapper.values[first : last - 1] for first, last in pairwise(mapper.offsets.tolist())]
     return [own[~np.isnan(own)] for own in values]
 
 
-def values_of_codes(X, order, weights, codes, mapper):
+def values_of_codes(
+    X: Any, order: np.ndarray | None, weights: np.ndarray | None, codes: np.ndarray, mapper: BinMapper
+) -> NDArray[np.float64]:
     """Return the value of each code, if each distinct value of a feature has a code.
 
     Parameters
@@ -377,7 +416,7 @@ def values_of_codes(X, order, weights, codes, mapper):
     rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights)  # weight 0 makes no bin
     places = rows if order is None else order[rows]
     if isinstance(X, Spool):
-        parts = zip(X.parts(), X.places(places), strict=True)
+        parts: Any = zip(X.parts(), X.places(places), strict=True)
     else:
         parts = [(X.tocsc() if sparse.issparse(X) else X, (slice(None), places))]
     values = np.full(mapper.offsets[-1], np.nan)
@@ -389,7 +428,7 @@ def values_of_codes(X, order, weights, codes, mapper):
     return values
 
 
-def check_spread(name, values):
+def check_spread(name: str, values: np.ndarray) -> None:
     """Refuse values that have no finite mean."""
     with np.errstate(over="ignore", invalid="ignore"):
         spread = np.ptp(values) if len(values) else 0.0
@@ -403,6 +442,6 @@ def check_spread(name, values):
         )
 
 
-def _check_max_bins(max_bins):
+def _check_max_bins(max_bins: int) -> None:
     if not 2 <= max_bins <= MOST_BINS:
         raise ValueError(f"max_bins is {max_bins!r}; expected an integer from 2 to {MOST_BINS}.")

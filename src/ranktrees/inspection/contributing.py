@@ -1,5 +1,9 @@
 """What each feature adds to a score."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from scipy import sparse
 
@@ -7,10 +11,16 @@ from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.model.ensemble import depths_of, unpack
 from ranktrees.rows import check_rows
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.support.annotations import RowsLike
+
 VALUES_AT_ONCE = 2**18  # nodes times points times rows, so that the working set stays in the second cache
 
 
-def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
+def contributions(model: Any, X: RowsLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     r"""Return what each feature adds to the score of each row, as Shapley values.
 
     A score is the sum of a start, which all rows have in common, and of what each feature adds to it,
@@ -93,7 +103,9 @@ def contributions(model, X) -> tuple[np.ndarray, np.ndarray]:
     return parts, starts
 
 
-def _contributions_to(ensemble, rows, start):
+def _contributions_to(
+    ensemble: Ensemble, rows: Any, start: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
     start = np.full(rows.shape[0], ensemble.base) if start is None else np.array(start, np.float64)
     scale = 1 / len(ensemble) if ensemble.average and len(ensemble) else 1.0
     parts = np.zeros((ensemble.n_features, rows.shape[0]))
@@ -107,7 +119,7 @@ def _contributions_to(ensemble, rows, start):
     return np.ascontiguousarray(parts.T), start
 
 
-def _add_tree(ensemble, nodes, rows, scale, parts):
+def _add_tree(ensemble: Ensemble, nodes: np.ndarray, rows: Any, scale: float, parts: np.ndarray) -> float:
     """Add what each feature contributes to the value of a tree, and return its expected value.
 
     An edge has the number of the node that it leads to. The edge to the root is one that all rows take.
@@ -158,7 +170,7 @@ def _add_tree(ensemble, nodes, rows, scale, parts):
     return reached @ leaf_value
 
 
-def _same_feature_above(feature, parent):
+def _same_feature_above(feature: np.ndarray, parent: np.ndarray) -> np.ndarray:
     """For each edge, the nearest edge above it that asks for the same feature, or the root's if none does."""
     above = parent.copy()
     while (other := (above > 0) & (feature[above] != feature)).any():
@@ -166,7 +178,7 @@ def _same_feature_above(feature, parent):
     return above
 
 
-def _goes_left(ensemble, nodes, rows):
+def _goes_left(ensemble: Ensemble, nodes: np.ndarray, rows: Any) -> np.ndarray:
     """bool[n_nodes, n_rows]: whether each split sends each row left."""
     used, column = np.unique(nodes["feature"], return_inverse=True)
     values = rows[:, used]

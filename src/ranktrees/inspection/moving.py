@@ -1,7 +1,10 @@
 """Whether other values of the leaves would rank better."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +17,12 @@ from ranktrees.measures import as_measure
 from ranktrees.measures.rows import arranged, checked_rows
 from ranktrees.rows import check_rows, find_query_of_rows, warn_of_order
 from ranktrees.support.numeric import is_real, is_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 
 @dataclass(frozen=True)
@@ -40,17 +49,17 @@ class LocalOptimum:
 
 
 def local_optimum(
-    model,
-    X,
-    y,
+    model: Any,
+    X: RowsLike,
+    y: ArrayLike,
     *,
-    qid=None,
-    measure="ndcg@10",
-    n_directions=459,
-    distance=0.01,
-    confidence=0.99,
-    sample_weight=None,
-    random_state=None,
+    qid: IdsLike | None = None,
+    measure: AnyMeasure = "ndcg@10",
+    n_directions: int = 459,
+    distance: float = 0.01,
+    confidence: float = 0.99,
+    sample_weight: ArrayLike | None = None,
+    random_state: int | np.random.RandomState | None = None,
 ) -> LocalOptimum:
     r"""Test whether a measure is at a local optimum on these rows, by moving the values of leaves at random.
 

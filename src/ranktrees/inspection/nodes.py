@@ -1,13 +1,20 @@
 """The trees of a model as a table."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.model.ensemble import depths_of, unpack
 from ranktrees.rows.features import names_of
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def tree_table(model):
+
+def tree_table(model: Any) -> pd.DataFrame:
     """Return the nodes of all trees of a model as a table with one row per node.
 
     Parameters
@@ -54,14 +61,15 @@ def tree_table(model):
     splits = nodes["feature"] >= 0
     by_category = splits & (nodes["categories"] >= 0)
     names = np.array(names_of(model) or range(ensemble.n_features), object)
+    nothing: Any = None
     columns = {
         "tree": np.repeat(np.arange(len(sizes)), sizes),
         "node": np.arange(len(nodes)) - np.repeat(ensemble.tree_offsets[:-1], sizes),
         "depth": depths_of(nodes, ensemble.tree_offsets),
-        "feature": np.where(splits, names[nodes["feature"]], None),
+        "feature": np.where(splits, names[nodes["feature"]], nothing),
         "cut": np.where(splits & ~by_category, nodes["cut"], np.nan),
         "categories": _categories_left(model, nodes, by_category),
-        "missing": np.where(splits, np.where(nodes["missing_left"], "left", "right"), None),
+        "missing": np.where(splits, np.where(nodes["missing_left"], "left", "right"), nothing),
         "left": np.where(splits, nodes["left"], -1),
         "right": np.where(splits, nodes["right"], -1),
         "gain": np.where(splits, nodes["gain"], np.nan),
@@ -71,7 +79,7 @@ def tree_table(model):
     return pd.DataFrame(columns)
 
 
-def _categories_left(model, nodes, by_category):
+def _categories_left(model: Any, nodes: np.ndarray, by_category: np.ndarray) -> np.ndarray:
     """For each node, the categories that go left, as training knew them; None for nodes with a cut."""
     ensemble, levels = model.ensemble_, getattr(model, "_category_levels", {})
     found = np.full(len(nodes), None)

@@ -129,8 +129,8 @@ class _RMSE(Measure):
         communicator: Communicator = ALONE,
     ) -> float:
         sums = self._sums(labels, scores, offsets, weights)
-        squares, weights = (communicator.exact_sum(numbers) for numbers in sums)
-        return math.sqrt(quotient(squares, weights))
+        square, weight = (communicator.exact_sum(numbers) for numbers in sums)
+        return math.sqrt(quotient(square, weight))
 
     def _sums(
         self, labels: np.ndarray, scores: np.ndarray, offsets: np.ndarray, weights: np.ndarray | None

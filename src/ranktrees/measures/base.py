@@ -7,7 +7,7 @@ import math
 import reprlib
 from collections.abc import Mapping
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
@@ -116,9 +116,23 @@ class Measure:
 
     # ---- a value ----
 
+    @overload
     def __call__(
         self,
-        y_true: ArrayLike | None = None,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        qid: IdsLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **parameters: Any,
+    ) -> float: ...
+
+    @overload
+    def __call__(self, **parameters: Any) -> Measure: ...
+
+    def __call__(
+        self,
+        y_true: Any = None,
         y_score: ArrayLike | None = None,
         *others: Any,
         qid: IdsLike | None = None,
@@ -175,7 +189,7 @@ class Measure:
         if math.isnan(value):
             warn(f"{self} is not defined {self.undefined}: its value is nan", UndefinedMetricWarning)
 
-    def __matmul__(self, at: Any) -> Self:
+    def __matmul__(self, at: Any) -> Measure:
         """Return the measure cut off at rank ``at``."""
         if "at" not in self.defaults:
             raise TypeError(
@@ -418,7 +432,7 @@ class Measure:
         self.check_labels(labels)
         return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
 
-    def deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
+    def deltas(self, labels: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
         """Return the deltas: the changes of the measure when two rows of a query swap places in the ranking.
 
         The ranking is by descending score, with rows of equal scores in their given order. ``ties`` plays no
@@ -503,6 +517,12 @@ class Preset(property):
 
     def __init__(self, doc: str, of: Measure | None = None, **parameters: Any) -> None:
         super().__init__(lambda measure: (of or measure)(**parameters), doc=doc)
+
+    if TYPE_CHECKING:
+
+        def __get__(  # type: ignore[override]
+            self, instance: Any, owner: type | None = None, /
+        ) -> Measure: ...
 
 
 def weighted_mean(

@@ -20,6 +20,7 @@ class _Binary(Ranked):
     """A measure for which a row is either relevant (label >= rel) or not."""
 
     defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": 0, "at": None}
+    rel: float
 
     def gains_of(self, labels: np.ndarray) -> np.ndarray:
         return (labels >= self.rel).astype(np.float64)

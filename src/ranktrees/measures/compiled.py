@@ -30,7 +30,8 @@ class BoundRanked(BoundMeasure):
             self.skipped = highest == lowest
 
     def per_query(self, scores: np.ndarray) -> np.ndarray:
-        measure, out = self.measure, np.empty(len(self.offsets) - 1)
+        measure: Any = self.measure
+        out = np.empty(len(self.offsets) - 1)
         ranking.evaluate(
             measure.formula,
             self.gains,
@@ -65,6 +66,8 @@ class Ranked(Measure):
     """A measure whose formula is compiled: it defines what is read of the rows, and which formula is used."""
 
     formula: ClassVar[ranking.Formula]
+    empty_query: str | float
+    at: Any  # of those that have a cutoff
 
     def gains_of(self, labels: np.ndarray) -> np.ndarray:
         """Return what the formula reads of each row."""

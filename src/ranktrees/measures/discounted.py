@@ -10,6 +10,7 @@ from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
 from ranktrees.measures.compiled import Ranked, symmetric
 from ranktrees.measures.worth import discounts, gains
+from ranktrees.support.annotations import Worth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,6 +53,8 @@ class _DCG(Ranked):
     name = "DCG"
     defaults: ClassVar = {"gain": "exp2", "discount": "log2", "ties": "average", "empty_query": 0, "at": None}
     formula = ranking.Formula.DCG
+    gain: Worth
+    discount: Worth
 
     def gains_of(self, labels: np.ndarray) -> np.ndarray:
         return gains(labels, self.gain)
@@ -200,6 +203,7 @@ class _ERR(Ranked):
     name = "ERR"
     defaults: ClassVar = {"max_grade": 4, "ties": "average", "empty_query": 0, "at": None}
     formula = ranking.Formula.ERR
+    max_grade: float
 
     def gains_of(self, labels: np.ndarray) -> np.ndarray:
         highest = labels.max(initial=0.0)

@@ -116,7 +116,7 @@ def as_measure(measure: AnyMeasure) -> Measure:
         ) from error
 
 
-def _hint(measure: object) -> str:
+def _hint(measure: str) -> str:
     """What an unknown name probably stands for, as the end of a message."""
     if ours := _SCIKIT_LEARN.get(measure):
         return f"; what scikit-learn calls so is {ours!r} here"
@@ -168,7 +168,7 @@ def _parsed(tree: ast.expr) -> Any:
                 raise LookupError
             return _parsed(left) @ _literal(at)
         case ast.Call(func=function, args=[], keywords=keywords):
-            return _parsed(function)(**{keyword.arg: _literal(keyword.value) for keyword in keywords})
+            return _parsed(function)(**{keyword.arg: _literal(keyword.value) for keyword in keywords})  # type: ignore[arg-type]
         case ast.Attribute(value=name, attr=preset):
             measure = _BY_PRESET.get(ast.unparse(name).lower()) or _parsed(name)
             if isinstance(vars(type(measure)).get(preset.lower()), Preset):
@@ -188,6 +188,7 @@ class OfFunction(Measure):
 
     name = "OfFunction"
     defaults: ClassVar = {"function": None}
+    function: Callable[[np.ndarray, np.ndarray], float]
     lowest_label = -math.inf
 
     def of_query(self, labels: np.ndarray, scores: np.ndarray) -> float:

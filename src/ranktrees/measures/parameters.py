@@ -136,7 +136,7 @@ def plain(number: Any) -> float:
     return int(number) if number == int(number) else float(number)
 
 
-CHECKS: dict[str, Callable] = {
+CHECKS: dict[str, Callable[[Any], Any]] = {
     "gain": _gain,
     "discount": _discount,
     "ties": _ties,

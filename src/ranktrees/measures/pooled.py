@@ -79,6 +79,8 @@ class _PooledAUC(Pooled):
 
     name = "PooledAUC"
     defaults: ClassVar = {"rel": 1, "at": None}
+    rel: float
+    at: tuple[float, float] | None
 
     survey = Preset("As Mohan 2010, chapter 6: labels from 3 on are relevant.", rel=3)
 
@@ -148,6 +150,8 @@ class _BalancedErrorRate(Pooled):
 
     name = "BalancedErrorRate"
     defaults: ClassVar = {"rel": 1, "threshold": 0.5}
+    rel: float
+    threshold: float
     greater_is_better = False
     by_order = False
 

@@ -1,17 +1,30 @@
 """Base classes of rankers that are made of other estimators."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.evaluation.best import best_rows, require_how_many
 from ranktrees.evaluation.predictions import scores_by
 from ranktrees.measures import as_measure
 from ranktrees.rows import check_score, find_queries, qid_of
+from ranktrees.support.scikit_learn import EstimatorMixin
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 
-class RanksRows:
+class RanksRows(EstimatorMixin):
     """Mixin for estimators that score rows, and so can return the best rows of each query."""
 
-    def rank(self, X, qid=None, k=10):
+    def rank(self, X: RowsLike, qid: IdsLike | None = None, k: int | None = 10) -> pd.DataFrame:
         """Return the best rows of each query, as `LambdaMARTRanker.rank` does.
 
         Parameters
@@ -48,11 +61,25 @@ class RanksRows:
 class ScoredByMeasure(RanksRows):
     """A ranker whose ``predict`` scores rows, and whose ``measure`` says how well they are ranked."""
 
-    def _validate_params(self):
+    measure: AnyMeasure
+
+    if TYPE_CHECKING:
+
+        def predict(self, X: RowsLike) -> NDArray[np.float64]: ...
+
+    def _validate_params(self) -> None:
         super()._validate_params()
         as_measure(self.measure)  # so that fit refuses an unknown measure, not only score
 
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+    def score(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+    ) -> float:
         """Return the mean of `measure` over the queries, or its value over all rows.
 
         Parameters
@@ -79,7 +106,7 @@ class ScoredByMeasure(RanksRows):
         """
         check_is_fitted(self)
         measure = as_measure(self.measure)
-        queries = {"qid": qid, "groups": groups, "ranker": measure.by_query}
+        queries: dict[str, Any] = {"qid": qid, "groups": groups, "ranker": measure.by_query}
         data = check_score(self, X, y, sample_weight, **queries, read_rows=False)
         scores = data.internal(self.predict(X))
         return measure.signed_mean(data.labels, scores, data.offsets, data.weights)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from functools import partial
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import MetaEstimatorMixin, RegressorMixin
@@ -23,6 +25,13 @@ from ranktrees.measures import Measure, as_measure
 from ranktrees.meta.base import ScoredByMeasure
 from ranktrees.rows import check_columns, check_fit, is_fitted, unchanged_on_failure
 from ranktrees.support.parallel import effective_n_threads
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.measures.named import AnyMeasure
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["BlendRanker"]
 
@@ -118,8 +127,16 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
     }
 
     def __init__(
-        self, estimators, *, form="convex", interval=None, measure="ndcg@10", n_repeats=10, cv=5, n_jobs=None
-    ):
+        self,
+        estimators: Sequence[tuple[str, Any]],
+        *,
+        form: Literal["convex", "additive"] = "convex",
+        interval: Sequence[float] | None = None,
+        measure: AnyMeasure = "ndcg@10",
+        n_repeats: int = 10,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimators = estimators
         self.form = form
         self.interval = interval
@@ -128,7 +145,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         self.cv = cv
         self.n_jobs = n_jobs
 
-    def get_params(self, deep=True):
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Get the parameters, and with ``deep`` those of the estimators as ``<name>__<parameter>``.
 
         Parameters
@@ -143,7 +160,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         """
         return self._get_params("estimators", deep=deep)
 
-    def set_params(self, **params):
+    def set_params(self, **params: Any) -> Self:
         """Set parameters, including those of the estimators, or replace an estimator by its name.
 
         Parameters
@@ -159,10 +176,10 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         self._set_params("estimators", **params)
         return self
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         return clone_except(self, ["estimators"] if self._is_prefit else [])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if self._are_pairs:
             inputs = [tags_of(model).input_tags for _, model in self.estimators]
@@ -172,7 +189,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         return tags
 
     @property
-    def _are_pairs(self):
+    def _are_pairs(self) -> bool:
         """Whether the estimators are one or more pairs of a name and something else."""
         pairs = self.estimators
         return (
@@ -182,10 +199,19 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         )
 
     @property
-    def _is_prefit(self):
+    def _is_prefit(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
 
-    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
         """Fit the estimators, and find their weights.
 
         Parameters
@@ -226,11 +252,12 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
                 n_threads = effective_n_threads(self.n_jobs)
                 shares_of_queries(measure, data.labels, data.labels, data.offsets, data.weights, n_threads)
             queries = data.as_given(data.query_of_row) if data.qid_given else None
-            scores = self._scores_to_weigh(*indexable(X, y, sample_weight), queries)
+            X, y, sample_weight = indexable(X, y, sample_weight)
+            scores = self._scores_to_weigh(X, y, sample_weight, queries)
             self._find_weights(np.asfortranarray(data.internal(scores)), data, measure, interval)
         return self
 
-    def _require_estimators(self):
+    def _require_estimators(self) -> None:
         if not self._are_pairs:
             raise ValueError(
                 f"estimators={self.estimators!r}; expected one or more pairs of a name and an estimator."
@@ -247,7 +274,9 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
                     "cv=5."
                 )
 
-    def _scores_to_weigh(self, X, y, sample_weight, queries):
+    def _scores_to_weigh(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None, queries: np.ndarray | None
+    ) -> np.ndarray:
         """Fit the estimators; return float64[n_rows, n_estimators], the scores on which weights are found."""
         models = [model for _, model in self.estimators]
         if self._is_prefit:
@@ -265,11 +294,13 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
         return np.column_stack(predict_out_of_fold(rankers, X, y, sample_weight, queries, folds, self.n_jobs))
 
-    def _find_weights(self, scores, data, measure, interval):
+    def _find_weights(
+        self, scores: np.ndarray, data: FitData, measure: Measure, interval: tuple[float, float]
+    ) -> None:
         n_threads = effective_n_threads(self.n_jobs)
         bound_measure = measure.bind(data.labels, data.offsets, data.weights, n_threads)
 
-        def measured(weights):
+        def measured(weights: np.ndarray) -> float:
             return bound_measure.signed_mean(_blend(scores.T, weights))
 
         alone = np.eye(scores.shape[1])
@@ -301,7 +332,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         self.weights_, self.n_repeats_ = weights, n_repeats
         self.value_, self.values_ = sign * value, sign * self.values_
 
-    def predict(self, X):
+    def predict(self, X: RowsLike) -> NDArray[np.float64]:
         """Score rows by the weighted sum of the scores of the estimators.
 
         Parameters
@@ -323,7 +354,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         return _blend(scores, self.weights_)
 
 
-def _blend(scores, weights):
+def _blend(scores: Sequence[np.ndarray] | np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The weighted sum, added in the order of the rankers, since a dot product may round differently."""
     total = np.zeros(len(scores[0]))
     for values, weight in zip(scores, weights, strict=True):

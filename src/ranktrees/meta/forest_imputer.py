@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral, Real
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -23,6 +23,11 @@ from ranktrees.rows import unchanged_on_failure
 from ranktrees.rows.features import names_of
 from ranktrees.support.warning import FitWarning, warn
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ranktrees.support.annotations import RowsLike
+
 
 class Step(NamedTuple):
     """A forest that fills the gaps of a feature, from the values of the known features."""
@@ -31,7 +36,7 @@ class Step(NamedTuple):
     known: np.ndarray
     forest: RandomForestRanker
 
-    def fill(self, rows, missing):
+    def fill(self, rows: np.ndarray, missing: np.ndarray) -> None:
         """Predict the feature of the rows that lack it, in place."""
         gaps = np.flatnonzero(missing[:, self.feature])
         if len(gaps):
@@ -121,8 +126,15 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     }
 
     def __init__(
-        self, n_estimators=100, *, max_features="sqrt", max_iter=10, tol=0.2, random_state=None, n_jobs=None
-    ):
+        self,
+        n_estimators: int = 100,
+        *,
+        max_features: Literal["sqrt", "log2"] | float | None = "sqrt",
+        max_iter: int = 10,
+        tol: float = 0.2,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.n_estimators = n_estimators
         self.max_features = max_features
         self.max_iter = max_iter
@@ -130,13 +142,13 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X, y=None):
+    def fit(self, X: RowsLike, y: object = None) -> Self:
         """Fit the forests.
 
         Parameters
@@ -160,7 +172,7 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.fit_transform(X)
         return self
 
-    def fit_transform(self, X, y=None):
+    def fit_transform(self, X: RowsLike, y: object = None) -> NDArray[Any]:
         """Fit the forests, and fill the gaps.
 
         Parameters
@@ -186,7 +198,7 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self._fit(rows, missing)
         return rows
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> NDArray[Any]:
         """Fill the gaps of rows by the forests of the fit.
 
         Parameters
@@ -208,13 +220,14 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 step.fill(rows, missing)
         return rows
 
-    def _rows(self, X, *, reset):
+    def _rows(self, X: RowsLike, *, reset: bool) -> np.ndarray:
         return validate_data(
             self, X, dtype=[np.float64, np.float32], ensure_all_finite="allow-nan", copy=True, reset=reset
         )
 
-    def _require_values(self, missing):
-        if (is_empty := missing.all(axis=0)).any():
+    def _require_values(self, missing: np.ndarray) -> None:
+        is_empty: Any = missing.all(axis=0)
+        if is_empty.any():
             names = names_of(self) or range(len(is_empty))
             raise ValueError(
                 f"X has no value of feature {names[is_empty.argmax()]!r}, so nothing can be learned of it; "
@@ -227,8 +240,8 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 "add a feature that is always known, or use scikit-learn's IterativeImputer."
             )
 
-    def _fit(self, rows, missing):
-        is_known = ~missing.any(axis=0)
+    def _fit(self, rows: np.ndarray, missing: np.ndarray) -> None:
+        is_known: Any = ~missing.any(axis=0)
         features = np.flatnonzero(~is_known)
         self.means_ = np.where(is_known, np.nanmean(rows, axis=0, dtype=np.float64), np.nan)
         scale = np.nanstd(rows, axis=0, dtype=np.float64)
@@ -256,7 +269,9 @@ class ForestImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
         self.n_iter_ = len(self.forests_)
 
-    def _step(self, rows, missing, feature, known, seed):
+    def _step(
+        self, rows: np.ndarray, missing: np.ndarray, feature: Any, known: np.ndarray, seed: int
+    ) -> Step:
         """Grow the forest of a feature, from the rows that have a value of it."""
         forest = RandomForestRanker(
             self.n_estimators,

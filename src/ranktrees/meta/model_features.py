@@ -7,7 +7,9 @@ another kind (another market, another time, another way of labelling).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from numbers import Integral
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +33,11 @@ from ranktrees.rows import (
     is_fitted,
     unchanged_on_failure,
 )
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 ADDED = ("score", "probabilities", "cumulative")
 
@@ -116,7 +123,16 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         "n_jobs": [Integral, None],
     }
 
-    def __init__(self, estimator, *, add="score", keep=True, prefix=None, cv=5, n_jobs=None):
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        add: str | Sequence[str] = "score",
+        keep: bool = True,
+        prefix: str | None = None,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.add = add
         self.keep = keep
@@ -124,10 +140,10 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         self.cv = cv
         self.n_jobs = n_jobs
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         return clone_except(self, ["estimator"] if self._is_prefit else [])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         model = tags_of(self.estimator)
         tags.input_tags, tags.target_tags = model.input_tags, model.target_tags
@@ -135,7 +151,16 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
         """Fit the model to all rows, unless it is fitted already.
 
         Parameters
@@ -172,7 +197,16 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             self._fit(X, y, sample_weight, self._queries(X, y, qid, groups, group))
         return self
 
-    def fit_transform(self, X, y=None, sample_weight=None, *, qid=None, groups=None, group=None):
+    def fit_transform(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Any:
         """Fit the model, and add to each row the predictions of a model that has not seen it.
 
         Parameters
@@ -197,11 +231,11 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             folds = folds_of_rows(
                 self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
             )
-            rows = X, y, sample_weight, queries
-            [added] = predict_out_of_fold([(self.estimator, self._features_of)], *rows, folds, self.n_jobs)
+            estimators = [(self.estimator, self._features_of)]
+            [added] = predict_out_of_fold(estimators, X, y, sample_weight, queries, folds, self.n_jobs)
             return self._beside(X, added)
 
-    def transform(self, X):
+    def transform(self, X: RowsLike) -> Any:
         """Add the predictions of the model to the rows.
 
         Parameters
@@ -221,7 +255,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         check_columns(self, X, reset=False)
         return self._beside(X, self._features_of(self.estimator_, X))
 
-    def get_feature_names_out(self, input_features=None):
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[np.object_]:
         """Get the names of the output features.
 
         Parameters
@@ -243,7 +277,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return self._names(self._wanted(), input_features)
 
-    def _names(self, wanted, input_features=None):
+    def _names(self, wanted: Collection[str], input_features: ArrayLike | None = None) -> np.ndarray:
         """The names of input features and of those ``wanted``; all but "score" need the fitted model."""
         names = list(_check_feature_names_in(self, input_features)) if self.keep else []
         prefix = type(self.estimator).__name__.lower() if self.prefix is None else self.prefix
@@ -263,19 +297,28 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return np.array(names, object)
 
     @property
-    def _is_prefit(self):
+    def _is_prefit(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
 
-    def _wanted(self):
+    def _wanted(self) -> tuple[str, ...]:
         wanted = (self.add,) if isinstance(self.add, str) else tuple(self.add)
         if not wanted or len(set(wanted)) < len(wanted) or not set(wanted) <= set(ADDED):
             raise ValueError(f"add={self.add!r}; expected one or more of {', '.join(ADDED)}, each once.")
         return wanted
 
-    def _queries(self, X, y, qid, groups, group):
+    def _queries(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None,
+        qid: IdsLike | None,
+        groups: IdsLike | None,
+        group: ArrayLike | None,
+    ) -> np.ndarray | None:
         return find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X}, group)
 
-    def _fit(self, X, y, sample_weight, queries):
+    def _fit(
+        self, X: RowsLike, y: ArrayLike | None, sample_weight: ArrayLike | None, queries: np.ndarray | None
+    ) -> None:
         wanted = self._wanted()
         if set(wanted) != {"score"} and not hasattr(self.estimator, "predict_proba"):
             raise ValueError(
@@ -298,7 +341,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         )
         self._names(wanted)
 
-    def _features_of(self, model, X):
+    def _features_of(self, model: Any, X: RowsLike) -> np.ndarray:
         """float64[n_rows, n_added]: the features that a model adds."""
         added = []
         wanted = self._wanted()
@@ -315,7 +358,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
                 added.append(np.cumsum(probabilities, axis=1)[:, :-1])
         return np.concatenate(added, axis=1)
 
-    def _beside(self, X, added):
+    def _beside(self, X: RowsLike, added: np.ndarray) -> Any:
         """``added`` on the right of ``X`` (alone without ``keep``), in the same type of rows as ``X``."""
         names = self.get_feature_names_out()
         columns = dict(zip(names[-added.shape[1] :], added.T, strict=True))
@@ -341,6 +384,6 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         return np.column_stack([np.asarray(X), added])
 
 
-def _spelt(label):
+def _spelt(label: Any) -> str:
     """A class as it is written in a name: 2, not 2.0."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)

@@ -14,14 +14,20 @@
     score
 """
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["class_probabilities", "least_squares_values", "nearest_rising"]
 
 
-def class_probabilities(cumulative):
+def class_probabilities(cumulative: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the probabilities of the grades, given what models predict for "at most this grade".
 
     Parameters
@@ -49,7 +55,7 @@ def class_probabilities(cumulative):
     return np.diff(cumulative, axis=1, prepend=0.0, append=1.0)
 
 
-def nearest_rising(values):
+def nearest_rising(values: NDArray[np.float64]) -> NDArray[np.float64]:
     r"""Return the sequence nearest to each row, by squared distance, that never falls.
 
     This is isotonic regression in closed form:
@@ -84,7 +90,12 @@ def nearest_rising(values):
     return rising
 
 
-def least_squares_values(probabilities, labels, grades, weights=None):
+def least_squares_values(
+    probabilities: NDArray[np.float64],
+    labels: NDArray[np.float64],
+    grades: NDArray[np.float64],
+    weights: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
     r"""Return the values of the grades that bring the expected value of a row closest to its label.
 
     They minimise
@@ -128,7 +139,7 @@ def least_squares_values(probabilities, labels, grades, weights=None):
     return _solve(np.array(sums))
 
 
-def _solve(equations):
+def _solve(equations: np.ndarray) -> np.ndarray:
     """Solve equations by Gauss-Jordan elimination, whose rounding depends on nothing but the numbers."""
     for pivot in range(len(equations)):
         equations[pivot] /= equations[pivot, pivot]

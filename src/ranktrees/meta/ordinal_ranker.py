@@ -1,10 +1,12 @@
 """Rankers by the probabilities of grades: of each event "the grade is at most c", or of all grades."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import sklearn
@@ -38,6 +40,12 @@ from ranktrees.rows import (
 )
 from ranktrees.rows.sampling import hold_out
 from ranktrees.support.listed import by_key, in_order
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 FORMULAS = {
     "expected_relevance": lambda grades: grades,
@@ -145,7 +153,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
 
     estimator: Any = field(kw_only=False)
     scoring: Any = field(default="expected_relevance", kw_only=False)
-    method: str = "ordinal"
+    method: Literal["ordinal", "multiclass"] = "ordinal"
     measure: AnyMeasure = "ndcg@10"
     validation_fraction: float | None = None
     random_state: Any = None
@@ -164,14 +172,14 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags = tags_of(self.estimator).input_tags
         tags.target_tags.positive_only = True
         tags.classifier_tags = ClassifierTags()  # of `predict_proba`
         return tags
 
-    def get_metadata_routing(self):
+    def get_metadata_routing(self) -> Any:
         """Get the metadata routing: the ranker requests query ids, and `fit` what the estimator requests.
 
         Returns
@@ -184,7 +192,16 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         return router.add(estimator=self.estimator, method_mapping=mapping)
 
     @with_keywords
-    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None):
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+    ) -> Self:
         """Fit a clone to each event, or one to the grades.
 
         Parameters
@@ -223,7 +240,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
             self._fit(X, y, data)
         return self
 
-    def _require_probabilities(self):
+    def _require_probabilities(self) -> None:
         name = type(self.estimator).__name__
         if self._learns_classes and not is_classifier(self.estimator):
             raise ValueError(
@@ -246,7 +263,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
                 f"probabilities: pass CalibratedClassifierCV({name}(...)), say."
             )
 
-    def _fit(self, X, y, data):
+    def _fit(self, X: RowsLike, y: ArrayLike, data: FitData) -> None:
         random = None if self.random_state is None else check_random_state(self.random_state)
         train, held_out = data, data
         if self.validation_fraction is not None:
@@ -278,10 +295,10 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         self.values_ = self._values(X, held_out)
 
     @property
-    def _learns_classes(self):
+    def _learns_classes(self) -> bool:
         return self.method == "multiclass"
 
-    def _events(self, labels):
+    def _events(self, labels: np.ndarray) -> Iterator[np.ndarray]:
         """Yield what each clone learns."""
         if self._learns_classes:
             if len(self.classes_) > 1:
@@ -292,10 +309,10 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
             yield (labels <= grade).astype(kind)
 
     @property
-    def _finds_values(self):
+    def _finds_values(self) -> bool:
         return isinstance(self.scoring, str) and self.scoring == "least_squares"
 
-    def _weights_for_fit(self, train):
+    def _weights_for_fit(self, train: FitData) -> dict[str, np.ndarray]:
         """The weights that are passed to the `fit` of the clones, by name, if there are any."""
         if train.weights is None:
             return {}
@@ -307,7 +324,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
                 raise weights_not_taken(self.estimator)
         return weights
 
-    def _values(self, X, data):
+    def _values(self, X: RowsLike, data: FitData) -> np.ndarray:
         """float64[n_grades]: the values of the grades, according to `scoring`."""
         grades = self.classes_
         if self._finds_values:
@@ -325,7 +342,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         return np.array(values, np.float64)
 
     @with_keywords
-    def predict_proba(self, X):
+    def predict_proba(self, X: RowsLike) -> NDArray[np.float64]:
         """Return the probability of each grade.
 
         Parameters
@@ -348,7 +365,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         return class_probabilities(cumulative)
 
     @with_keywords
-    def predict(self, X):
+    def predict(self, X: RowsLike) -> NDArray[np.float64]:
         """Score rows by the expected values of their grades.
 
         Parameters
@@ -368,12 +385,12 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         return scores
 
 
-def _rows_of(X, data):
+def _rows_of(X: RowsLike, data: FitData) -> Any:
     """The rows of `data` in internal order, as the type of matrix that the user passed."""
     return X if data.order is None else _safe_indexing(indexable(X)[0], data.order)
 
 
-def _that_predict(model):
+def _that_predict(model: Any) -> Iterator[Any]:
     """Yield the nested estimators whose predictions are taken as probabilities, and frozen ones."""
     frozen = isinstance(model, FrozenEstimator)
     if not hasattr(model, "predict") or (is_classifier(model) and not frozen):  # these use predict_proba
@@ -383,7 +400,7 @@ def _that_predict(model):
         yield from _that_predict(one)
 
 
-def _with_index_of(y, event, data):
+def _with_index_of(y: Any, event: np.ndarray, data: FitData) -> Any:
     """The labels of an event, with the index of `y` if it holds queries, for estimators that need them."""
     if qid_of(y) is None:
         return event
@@ -392,24 +409,24 @@ def _with_index_of(y, event, data):
     return pd.Series(event, index=y.index if data.order is None else y.index[data.order])
 
 
-def _fit_event(model, rows, event, metadata):
+def _fit_event(model: Any, rows: Any, event: Any, metadata: dict[str, Any]) -> Any:
     return model.fit(rows, event, **metadata)
 
 
-def _probability(model, X):
+def _probability(model: Any, X: RowsLike) -> np.ndarray:
     """The probability of the event for each row, according to the model."""
     if is_classifier(model):
         return model.predict_proba(X)[:, np.flatnonzero(model.classes_ == 1)[0]]
     return model.predict(X)
 
 
-def _reader(table):
+def _reader(table: Any) -> Callable[[Any], float]:
     """Return a function that looks up a grade in a table."""
     entries = by_key(table, "scoring")
     if not isinstance(entries, Mapping):
         entries = dict(enumerate(in_order(entries, "scoring")))
 
-    def value_of(grade):
+    def value_of(grade: Any) -> float:
         if grade not in entries:
             raise ValueError(
                 f"scoring is a table without the grade {grade:g}; expected a value for each grade of y: a "

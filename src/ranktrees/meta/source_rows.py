@@ -8,13 +8,13 @@ another kind (another market, another time, another way of labelling).
 from __future__ import annotations
 
 from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state
-from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions, validate_params
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import (
     _num_samples,
@@ -35,6 +35,12 @@ from ranktrees.rows import (
     warn_of_order,
 )
 from ranktrees.rows.labels import check_labels, check_weights
+from ranktrees.support.scikit_learn import available_if, validate_params
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 SELECTION = {
     "source_size": [Interval(RealNotInt, 0, 1, closed="right"), Interval(Integral, 1, None, closed="left")],
@@ -56,17 +62,17 @@ SELECTION = {
     prefer_skip_nested_validation=True,
 )
 def select_source_rows(
-    X_source,
-    X_target,
+    X_source: RowsLike,
+    X_target: RowsLike,
     *,
-    qid_source=None,
-    source_size=0.5,
-    unit="row",
-    classifier=None,
-    cv=5,
-    random_state=None,
-    n_jobs=None,
-):
+    qid_source: IdsLike | None = None,
+    source_size: float = 0.5,
+    unit: Literal["row", "query"] = "row",
+    classifier: Any = None,
+    cv: Any = 5,
+    random_state: int | np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Select the rows of a source set that are most like those of a target set.
 
     A classifier learns to tell target rows from source rows. The source rows are chosen to which it gives the
@@ -156,7 +162,7 @@ def select_source_rows(
     probabilities = np.empty(n_rows)
     for (_, test), values in zip(folds, found, strict=True):
         probabilities[test] = values
-    unit_of_row = queries if unit == "query" else np.arange(n_rows)
+    unit_of_row: Any = queries if unit == "query" else np.arange(n_rows)
     likeness = np.bincount(unit_of_row, probabilities) / np.bincount(unit_of_row)
     chosen = np.argsort(-likeness, kind="stable")[: _n_chosen(source_size, len(likeness), unit)]
     return np.flatnonzero(np.isin(unit_of_row, chosen)), probabilities
@@ -250,19 +256,19 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
 
     def __init__(
         self,
-        estimator,
-        X_source=None,
-        y_source=None,
+        estimator: Any,
+        X_source: RowsLike = None,
+        y_source: ArrayLike | None = None,
         *,
-        qid_source=None,
-        source_size=0.5,
-        unit="row",
-        source_weight=1.0,
-        classifier=None,
-        cv=5,
-        random_state=None,
-        n_jobs=None,
-    ):
+        qid_source: IdsLike | None = None,
+        source_size: float = 0.5,
+        unit: Literal["row", "query"] = "row",
+        source_weight: float | Literal["probability"] = 1.0,
+        classifier: Any = None,
+        cv: Any = 5,
+        random_state: int | np.random.RandomState | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.estimator = estimator
         self.X_source = X_source
         self.y_source = y_source
@@ -275,16 +281,26 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def __sklearn_clone__(self):
+    def __sklearn_clone__(self) -> Any:
         return clone_except(self, ["X_source", "y_source", "qid_source"])
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags, model = super().__sklearn_tags__(), tags_of(self.estimator)
         for name in ("estimator_type", "input_tags", "target_tags", "classifier_tags", "regressor_tags"):
             setattr(tags, name, getattr(model, name))
         return tags
 
-    def fit(self, X, y, sample_weight=None, *, qid=None, groups=None, group=None, **params):
+    def fit(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        group: ArrayLike | None = None,
+        **params: Any,
+    ) -> Self:
         """Choose rows of the source set, and fit the estimator to them and to the target rows.
 
         Parameters
@@ -337,14 +353,16 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
             self.estimator_ = fitted_clone(self.estimator, X, y, sample_weight, queries, **params)
         return self
 
-    def _with_source(self, X, y, sample_weight, queries):
+    def _with_source(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None, queries: np.ndarray | None
+    ) -> tuple[Any, Any, Any, np.ndarray | None]:
         """Return rows, labels, weights and query numbers of the target set and the chosen source rows."""
         X_source, y_source = indexed(self.X_source), self.y_source
         if y_source is None:
             raise ValueError("y_source is None but X_source is given; expected one label per source row.")
         require_same_columns(X_source, X, "X")
         n_rows, n_source_rows = _num_samples(X), _num_samples(X_source)
-        queries_source = find_query_of_rows(
+        queries_source: Any = find_query_of_rows(
             n_source_rows,
             {"qid_source": self.qid_source},
             {"y_source": y_source, "X_source": X_source},
@@ -375,7 +393,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         y = np.concatenate([y, y_source[rows]])
         return stacked(X, _safe_indexing(X_source, rows)), y, sample_weight, queries
 
-    def predict(self, X, **params):
+    def predict(self, X: RowsLike, **params: Any) -> NDArray[Any]:
         """Return the predictions of the fitted estimator.
 
         Parameters
@@ -393,7 +411,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         return self._checked(X).predict(X, **params)
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
-    def predict_proba(self, X, **params):
+    def predict_proba(self, X: RowsLike, **params: Any) -> NDArray[np.float64]:
         """Return the class probabilities of the fitted estimator, if it has any.
 
         Parameters
@@ -410,7 +428,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         """
         return self._checked(X).predict_proba(X, **params)
 
-    def _scores_itself(self):
+    def _scores_itself(self) -> bool:
         model = getattr(self, "estimator_", self.estimator)
         if not hasattr(model, "score"):
             raise AttributeError(
@@ -421,7 +439,15 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         return True
 
     @available_if(_scores_itself)
-    def score(self, X, y, sample_weight=None, *, qid=None, groups=None):
+    def score(
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+    ) -> float:
         """Return the score of the fitted estimator on the given rows. The source set has no part in it.
 
         Parameters
@@ -447,17 +473,19 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         return model.score(X, y, **weights, **ids)
 
     @property
-    def classes_(self):
+    def classes_(self) -> NDArray[Any]:
         """The classes of the fitted estimator, if it has any."""
         return self.estimator_.classes_
 
-    def _checked(self, X):
+    def _checked(self, X: RowsLike) -> Any:
         check_is_fitted(self)
         check_columns(self, X, reset=False)
         return self.estimator_
 
 
-def _target_probabilities(classifier, X_source, X_target, train, test):
+def _target_probabilities(
+    classifier: Any, X_source: RowsLike, X_target: RowsLike, train: np.ndarray, test: np.ndarray
+) -> np.ndarray:
     X = stacked(_safe_indexing(X_source, train), X_target)
     is_target = np.repeat([0, 1], [len(train), _num_samples(X_target)])
     model, rows = clone(classifier).fit(X, is_target), _safe_indexing(X_source, test)
@@ -471,7 +499,7 @@ def _target_probabilities(classifier, X_source, X_target, train, test):
     return found
 
 
-def _n_chosen(size, n, unit):
+def _n_chosen(size: float, n: int, unit: str) -> int:
     if isinstance(size, Integral) and size > n:
         raise ValueError(
             f"source_size={size} is more than there are; expected at most {n}, with unit={unit!r}, or a "

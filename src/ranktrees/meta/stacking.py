@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
@@ -11,14 +13,17 @@ from ranktrees.rows import check_columns
 from ranktrees.rows.frames import frame_columns, is_category, kind_of, levels_of
 from ranktrees.support.numeric import unmasked
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
 
-def indexed(X):
+
+def indexed(X: RowsLike) -> Any:
     """Return rows in a form from which rows can be taken by number; masked entries are missing values."""
     X = unmasked(X)
     return np.asarray(X) if isinstance(X, list | tuple) else indexable(X)[0]
 
 
-def kind_of_rows(X):
+def kind_of_rows(X: RowsLike) -> str:
     """Return the kind of rows: "sparse", "pandas", "polars", "Arrow", or else "array"."""
     if sp.issparse(X):
         return "sparse"
@@ -29,7 +34,7 @@ def kind_of_rows(X):
     return "Arrow" if hasattr(X, "column_names") else "array"
 
 
-def require_same_columns(X_source, X, name):
+def require_same_columns(X_source: RowsLike, X: RowsLike, name: str) -> None:
     """Raise if rows cannot be stacked under those that the argument `name` holds."""
     theirs, ours = kind_of_rows(X_source), kind_of_rows(X)
     if theirs != ours:
@@ -71,7 +76,7 @@ def require_same_columns(X_source, X, name):
 _CONVERT = "convert one of them, by .astype in pandas or .cast in polars and Arrow."
 
 
-def _kinds(column):
+def _kinds(column: Any) -> list[str]:
     """What a column must be in both sets or in neither; a column without a dtype goes with any."""
     if is_category(column):
         kinds = {kind_of(level) for level in levels_of(column)}
@@ -80,7 +85,7 @@ def _kinds(column):
     return [] if dtype.lower() == "null" else [f"of dtype {dtype}"]
 
 
-def stacked(above, below):
+def stacked(above: Any, below: Any) -> Any:
     """Stack the rows of two sets of one kind; an index is dropped, with the query ids that may be in it."""
     kind = kind_of_rows(above)
     if kind == "sparse":
@@ -110,7 +115,7 @@ def stacked(above, below):
     return np.concatenate([np.asarray(above), np.asarray(below)])
 
 
-def _polars_category(above, below):
+def _polars_category(above: Any, below: Any) -> Any:
     """The common dtype of two columns of categories."""
     import polars as pl
 
@@ -119,6 +124,6 @@ def _polars_category(above, below):
     return pl.Categorical
 
 
-def _joined(above, below):
+def _joined(above: Any, below: Any) -> list[Any]:
     """The levels of both, each once; levels are equal here if they are when rows are read."""
     return list(dict.fromkeys([*above, *below]))

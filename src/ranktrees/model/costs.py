@@ -146,8 +146,8 @@ class FeatureCosts:
         return np.cumsum(costs) + tree_cost * np.arange(len(costs))
 
 
-def _cost(cost: Any, feature: int) -> float:
-    if not isinstance(cost, Real) or not 0 <= cost < np.inf:
+def _cost(cost: Any, feature: object) -> float:
+    if not isinstance(cost, Real) or not 0 <= cost < np.inf:  # type: ignore[operator]
         raise ValueError(
             f"feature_costs has {cost!r} for feature {feature!r}; expected a finite number of at least 0."
         )
@@ -191,6 +191,8 @@ class Prices:
     of_features : ndarray of float64, shape (n_features,)
         The prices that the kernels read, on the scale of their gains.
     """
+
+    all_free: bool
 
     def __init__(self, costs: FeatureCosts, weight: float, used: np.ndarray, rule: str = "worth") -> None:
         with np.errstate(over="ignore"):

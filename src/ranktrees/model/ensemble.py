@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import add
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,7 +25,7 @@ from ranktrees.support.listed import are_in_order
 from ranktrees.support.numeric import is_whole
 
 if TYPE_CHECKING:
-    from ranktrees.support.annotations import PathLike
+    from ranktrees.support.annotations import PathLike, RowsLike
 
 __all__ = ["Ensemble", "Tree", "Trees"]
 
@@ -85,7 +85,7 @@ class Tree:
         return _depth(self.nodes, np.array([0, len(self.nodes)]))
 
 
-class Trees(Sequence):
+class Trees(Sequence[Any]):
     """A growing sequence of trees, from which an ensemble is made.
 
     Each tree is copied to its place in one array, or written there in the first place, so that no tree is in
@@ -320,11 +320,11 @@ class Ensemble:
         *,
         n_features: int,
         bitsets: ArrayLike | None = None,
-        categories: Sequence | None = None,
+        categories: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
-        category_levels: Mapping[int, Sequence] | None = None,
+        category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> None:
         bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
@@ -385,15 +385,15 @@ class Ensemble:
     @classmethod
     def from_trees(
         cls,
-        trees: Sequence[NDArray],
-        bitsets: Sequence[NDArray | None] | None = None,
+        trees: Sequence[NDArray[Any]],
+        bitsets: Sequence[NDArray[Any] | None] | None = None,
         *,
         n_features: int,
-        categories: Sequence | None = None,
+        categories: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
-        category_levels: Mapping[int, Sequence] | None = None,
+        category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> Ensemble:
         """Build from one array of nodes per tree.
 
@@ -436,7 +436,7 @@ class Ensemble:
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _with_columns(
-        self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]] | None
+        self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]]
     ) -> Ensemble:
         """The same trees, shared, with other column names; levels that cannot be written are left out."""
         ensemble = Ensemble.__new__(Ensemble)
@@ -471,6 +471,10 @@ class Ensemble:
 
     def __len__(self) -> int:
         return self.n_trees
+
+    if TYPE_CHECKING:  # which do not know that __getitem__ is enough
+
+        def __iter__(self) -> Iterator[Tree]: ...
 
     def __getitem__(self, t: int) -> Tree:
         if isinstance(t, slice):
@@ -710,7 +714,7 @@ class Ensemble:
         return self._replace(bitsets=bitsets, categories=categories)
 
     def predict(
-        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+        self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Score rows; see `ranktrees.model.scoring.predict`.
 
@@ -733,7 +737,7 @@ class Ensemble:
         return scoring.predict(self, X, n_threads, start=start)
 
     def staged_predict(
-        self, X: ArrayLike, n_threads: int = 1, *, start: ArrayLike | None = None
+        self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
     ) -> Iterator[NDArray[np.float64]]:
         """Score rows after each tree; see `ranktrees.model.scoring.staged_predict`.
 
@@ -749,7 +753,7 @@ class Ensemble:
         """
         return scoring.staged_predict(self, X, n_threads, start=start)
 
-    def leaves(self, X: ArrayLike, n_threads: int = 1) -> NDArray[np.int32]:
+    def leaves(self, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
         """Find the leaf that each row reaches in each tree; see `ranktrees.model.scoring.leaves`.
 
         Parameters
@@ -764,7 +768,7 @@ class Ensemble:
         """
         return scoring.leaves(self, X, n_threads)
 
-    def feature_importances(self, kind: str = "gain") -> NDArray[np.float64]:
+    def feature_importances(self, kind: Literal["gain", "split"] = "gain") -> NDArray[np.float64]:
         """Return how much the trees use each feature.
 
         Parameters
@@ -938,7 +942,9 @@ def _require_ensemble(value: object, seen: str) -> None:
 
 def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
     called = _called_by_any(ensembles)
-    categories = [reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)]
+    categories: Sequence[Any] = [
+        reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)
+    ]
     categories = _checked_categories(categories, ensembles[0].n_features)
     ensembles = [one._with_categories(categories) for one in ensembles]
     grown = [one for one in ensembles if one.n_trees]
@@ -963,7 +969,8 @@ def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
 
 def _called_by_any(ensembles: Sequence[Ensemble]) -> tuple[Any, Any]:
     """The names and levels of columns that any of the ensembles knows; raises if they do not agree."""
-    names, levels = None, {}
+    names: Any = None
+    levels: dict[int, Any] = {}
     for one in ensembles:
         names = one.feature_names if names is None else names
         if one.feature_names not in (None, names):

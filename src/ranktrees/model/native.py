@@ -99,7 +99,7 @@ def dumps(ensemble: Ensemble) -> bytes:
     return body + hashlib.sha256(body).digest()
 
 
-def loads(data: Any) -> dict:
+def loads(data: Any) -> dict[Any, Any]:
     """Read the arrays of an ensemble, of which `Ensemble.from_bytes` makes one.
 
     Parameters

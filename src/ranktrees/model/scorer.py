@@ -80,7 +80,7 @@ class Scorer:
         self.n_trees, self.n_features = ensemble.n_trees, ensemble.n_features
         self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
-        self._coders = {}
+        self._coders: dict[Any, Any] = {}
         self._program = _program(ensemble, questions, plans, in_units)
 
     def encode(self, X: RowsLike, n_threads: int = 1) -> NDArray[np.uint8]:
@@ -225,7 +225,10 @@ class _Questions:
 
     def __init__(self, ensemble: Ensemble, in_units: np.ndarray) -> None:
         nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
-        self.columns, self.planes, self.cuts, self.answers = [], [], [], []
+        self.columns: list[Any] = []
+        self.planes: Any = []  # a list, and in the end an array
+        self.cuts: list[np.ndarray] = []
+        self.answers: list[np.ndarray] = []
         self.plane_of_node = np.zeros(len(nodes), np.uint32)
         self.code_of_node = np.zeros(len(nodes), np.uint8)
         self.set_planes, self.bitsets = np.zeros(len(ensemble.bitsets), np.uint32), ensemble.bitsets.copy()
@@ -274,7 +277,9 @@ class _Questions:
             part_before = part
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble: Ensemble, own: np.ndarray, n_categories: int, in_units: bool) -> None:
+    def _ask_categories(
+        self, ensemble: Ensemble, own: np.ndarray, n_categories: int, in_units: np.ndarray
+    ) -> None:
         fits = n_categories < _kernels.N_ANSWERS - 1  # in a byte, with one code for categories not listed
         if fits:
             sets = ensemble.nodes["categories"][own]

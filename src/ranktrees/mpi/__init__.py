@@ -13,8 +13,11 @@ Or a single program, the driver, has all rows, starts the ranks, and deals rows 
 ...     ranker = LambdaMARTRanker().fit(X, y, qid=qid)
 """
 
+from __future__ import annotations
+
 import importlib.util
 import os
+from typing import Any
 
 from joblib import register_parallel_backend
 
@@ -28,7 +31,7 @@ if lacking := [
 __all__ = ["rank", "shutdown", "size"]
 
 
-def rank():
+def rank() -> int:
     """Return the number of this rank among those that run the program, or 0 if no launcher has started it.
 
     Returns
@@ -45,7 +48,7 @@ def rank():
     return _world().rank if announced_size() else 0
 
 
-def size():
+def size() -> int:
     """Return the number of ranks that run the program, or 1 if no launcher has started it.
 
     Returns
@@ -62,7 +65,7 @@ def size():
     return _world().size if announced_size() else 1
 
 
-def shutdown():
+def shutdown() -> None:
     """End all ranks that this process has started. The next fit that needs ranks starts new ones.
 
     Examples
@@ -75,13 +78,13 @@ def shutdown():
     driver.shutdown()
 
 
-def _world():
+def _world() -> Any:
     from ranktrees.mpi.spmd import world
 
     return world()
 
 
-def _backend(**settings):
+def _backend(**settings: Any) -> Any:
     """Return the backend "mpi", which depends on how this process was started."""
     if ADDRESS in os.environ:
         raise RuntimeError(

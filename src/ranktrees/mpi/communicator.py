@@ -11,12 +11,16 @@ If all ranks are on one machine, they meet in shared memory, the *board*, and se
 well, for which they then do meet. Messages of MPI take more than twice as long.
 """
 
+from __future__ import annotations
+
 import contextlib
 import itertools
 import os
 import pickle
 import sys
 import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from mpi4py import MPI
@@ -95,7 +99,9 @@ class MPICommunicator(Communicator):
     [0, 1, 2, 3]
     """
 
-    def __init__(self, comm, timeout=300.0, end=None, board=True):
+    def __init__(
+        self, comm: Any, timeout: float = 300.0, end: Callable[[str], None] | None = None, board: bool = True
+    ) -> None:
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
@@ -109,7 +115,7 @@ class MPICommunicator(Communicator):
         if board and not self.alone:
             self._share_board()
 
-    def _share_board(self):
+    def _share_board(self) -> None:
         """Meet on a board from now on, if all ranks see it."""
         n_bytes = max(BYTES_ON_BOARD // self.size, 1024) // 8 * 8
         n_bytes_of_all = bytes_of_board(self.size, n_bytes)
@@ -117,7 +123,7 @@ class MPICommunicator(Communicator):
         with contextlib.suppress(MPI.Exception):
             if here.Get_size() == self.size:
                 self._window = MPI.Win.Allocate_shared(0 if self.rank else n_bytes_of_all, 1, comm=here)
-                board = np.frombuffer(self._window.Shared_query(0)[0], np.uint8)
+                board = np.frombuffer(self._window.Shared_query(0)[0], np.uint8)  # type: ignore[call-overload]
         here.Free()
         if board is not None and self.rank == 0:
             board[:] = 0
@@ -125,15 +131,15 @@ class MPICommunicator(Communicator):
             self._meeting, self._on_board = Meeting(self.size, n_bytes, self.rank, board), True
             self.at(self.step)
 
-    def by_messages(self):
+    def by_messages(self) -> MPICommunicator:
         """Return a communicator of the same ranks without a board, as on several machines. All call this."""
         return MPICommunicator(self._comm, self.timeout, self.end, board=False)
 
-    def at(self, step):
+    def at(self, step: str) -> None:
         super().at(step)
         self._meeting.at(step.encode())
 
-    def leave(self, reason, timeout):
+    def leave(self, reason: str, timeout: float) -> None:
         """Meet the other ranks until all leave. Those that do not leave learn that this rank has left.
 
         Parameters
@@ -149,7 +155,7 @@ class MPICommunicator(Communicator):
             if (self._meeting.states() == LEFT).all():
                 return
 
-    def _agree(self, call, size, message=b"", state=GOING):
+    def _agree(self, call: str, size: int, message: Any = b"", state: int = GOING) -> None:
         """Meet the other ranks at this call."""
         self.traffic["agreements"] += 1
         self._meeting.say(state, CALLS[call], size, message)
@@ -164,7 +170,7 @@ class MPICommunicator(Communicator):
         if not self._meeting.agree():
             self._explain(message, state)
 
-    def _explain(self, message, state):
+    def _explain(self, message: bytes, state: int) -> None:
         """Raise an error that says why the ranks do not agree, on each rank that would have gone on."""
         n_bytes, states = self._meeting.n_bytes(), self._meeting.states()
         if (states != GOING).any():
@@ -179,7 +185,7 @@ class MPICommunicator(Communicator):
             )
         )
 
-    def _messages(self, n_bytes, message):
+    def _messages(self, n_bytes: Any, message: bytes) -> Any:
         """Return what all ranks had to send when they met, given the number of bytes of each."""
         if n_bytes.max(initial=0) <= self._meeting.room:
             return self._meeting.messages(n_bytes)
@@ -191,10 +197,10 @@ class MPICommunicator(Communicator):
         )
         return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
 
-    def _fail(self, text):
+    def _fail(self, text: str) -> None:
         self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
-    def _allreduce(self, array, op, met):
+    def _allreduce(self, array: np.ndarray, op: str, met: bool) -> None:
         met = met and not self._on_board  # on a board they meet for each sum
         if not self._sent_with_meeting(op, array, met):
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op]).Test, for_others=met)
@@ -203,7 +209,7 @@ class MPICommunicator(Communicator):
         else:
             EXTREMES[op].reduce(self._meeting.stack(array), axis=0, out=array)
 
-    def _reduce_scatter(self, array, counts, met):
+    def _reduce_scatter(self, array: np.ndarray, counts: Sequence[int], met: bool) -> np.ndarray:
         met = met and not self._on_board
         part = np.empty(counts[self.rank], array.dtype)
         if self._sent_with_meeting("reduce_scatter", array, met):
@@ -212,20 +218,20 @@ class MPICommunicator(Communicator):
             self._wait(self._comm.Ireduce_scatter(array, part, counts, MPI.SUM).Test, for_others=met)
         return part
 
-    def _sent_with_meeting(self, call, array, met=False):
+    def _sent_with_meeting(self, call: str, array: np.ndarray, met: bool = False) -> bool:
         """Meet the others unless they have ``met``. Return whether the array was short and sent with that."""
         if met:
             return False
         self._agree(call, array.size, array)
         return array.nbytes <= self._meeting.room
 
-    def _allgather(self, value):
+    def _allgather(self, value: Any) -> list[Any]:
         message = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
         self._count(len(message) * (self.size - 1))
         self._agree("allgather", 0, message)
         return [pickle.loads(text) for text in self._messages(self._meeting.n_bytes(), message)]
 
-    def _stack(self, array):
+    def _stack(self, array: np.ndarray) -> np.ndarray:
         self._count(array.nbytes * (self.size - 1))
         if self._sent_with_meeting("stack", array):
             return self._meeting.stack(array)
@@ -233,7 +239,7 @@ class MPICommunicator(Communicator):
         self._wait(self._comm.Iallgatherv(array, arrays).Test)
         return arrays
 
-    def _alltoall(self, values):
+    def _alltoall(self, values: Sequence[Any]) -> list[Any]:
         messages = [pickle.dumps(value, pickle.HIGHEST_PROTOCOL) for value in values]
         lengths = np.array([len(message) for message in messages])
         self._count(int(lengths.sum() - lengths[self.rank]))
@@ -241,7 +247,7 @@ class MPICommunicator(Communicator):
         coming = np.empty_like(lengths)
         self._wait(self._comm.Ialltoall(lengths, coming).Test)
         out = np.frombuffer(b"".join(messages), np.uint8)
-        inbox = np.empty(coming.sum(), np.uint8)
+        inbox: Any = np.empty(coming.sum(), np.uint8)
         stops = coming.cumsum()
         self._wait(
             self._comm.Ialltoallv(
@@ -251,7 +257,7 @@ class MPICommunicator(Communicator):
         )
         return [pickle.loads(inbox[stop - n : stop]) for stop, n in zip(stops, coming, strict=True)]
 
-    def _gather_in_turn(self, parts):
+    def _gather_in_turn(self, parts: Iterable[tuple[Any, int]]) -> list[list[Any]]:
         if self._on_board:
             return super()._gather_in_turn(parts)
         self._agree("gather_in_turn", 0)
@@ -270,7 +276,7 @@ class MPICommunicator(Communicator):
         of_all = [gathered if rank == self.rank else mail.received[rank] for rank in range(self.size)]
         return [list(map(pickle.loads, messages)) for messages in zip(*of_all, strict=True)]
 
-    def _wait(self, is_done, for_others=False):
+    def _wait(self, is_done: Callable[[], bool], for_others: bool = False) -> None:
         """Wait until it is done. A rank naps only while others are missing, as messages need its calls."""
         try:
             for _ in range(N_TESTS):
@@ -292,7 +298,7 @@ class MPICommunicator(Communicator):
             self.end(f"rank {self.rank} was interrupted at {self.step}: {type(error).__name__}: {error}")
         self._call_the_roll()
 
-    def _call_the_roll(self):
+    def _call_the_roll(self) -> None:
         """Find out which ranks are missing, by asking all that can still answer, and end the job."""
         status, present = MPI.Status(), {self.rank}
         requests = [self._comm.Isend(b"", rank, ROLL_CALL) for rank in range(self.size) if rank != self.rank]
@@ -314,7 +320,7 @@ class MPICommunicator(Communicator):
         MPI.Request.Waitall(requests)
         self._abort("")
 
-    def _abort(self, message):
+    def _abort(self, message: str) -> None:
         if message:
             print(f"ranktrees: {message}", file=sys.stderr, flush=True)
         self._comm.Abort(1)
@@ -323,21 +329,23 @@ class MPICommunicator(Communicator):
 class Mail:
     """Messages that are on their way while this rank does something else; each call moves them on."""
 
-    def __init__(self, comm):
-        self._comm, self._requests, self._messages = comm, [], []
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self._requests: list[Any] = []
+        self._messages: list[Any] = []
         self._n_sent = [0] * comm.size
-        self._coming = [[] for _ in range(comm.size)]
-        self.received = [[] for _ in range(comm.size)]
+        self._coming: list[list[Any]] = [[] for _ in range(comm.size)]
+        self.received: list[list[Any]] = [[] for _ in range(comm.size)]
 
-    def send(self, message, rank):
+    def send(self, message: bytes, rank: int) -> None:
         self._messages.append(message)  # which must stay where it is until it is sent
         self._requests.append(self._comm.Isend(message, rank, FIRST_PART + self._n_sent[rank]))
         self._n_sent[rank] += 1
 
-    def is_sent(self):
+    def is_sent(self) -> bool:
         return MPI.Request.Testall(self._requests)
 
-    def take_in(self, n):
+    def take_in(self, n: int) -> bool:
         """Receive what has come. Return whether these are n messages from each of the other ranks."""
         status, complete = MPI.Status(), True
         self.is_sent()

@@ -1,10 +1,14 @@
 """The driver: a single program that has all rows, and deals rows and tasks to ranks that it starts."""
 
+from __future__ import annotations
+
 import atexit
 import os
 import sys
 import threading
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import joblib
 from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
@@ -13,11 +17,11 @@ from ranktrees.mpi.gang import Gang
 from ranktrees.processes.communicator import RankError, checked_timeout
 from ranktrees.support.numeric import is_whole
 
-_gangs: dict[tuple, Gang] = {}
+_gangs: dict[tuple[Any, ...], Gang] = {}
 _lock = threading.Lock()
 
 
-def gang_of(settings):
+def gang_of(settings: tuple[Any, ...]) -> Gang:
     """Return the gang with these settings, and start a new one if there is none or it has ended."""
     with _lock:
         gang = _gangs.get(settings)
@@ -30,14 +34,14 @@ def gang_of(settings):
 
 
 @atexit.register
-def shutdown():
+def shutdown() -> None:
     """End all ranks that this process has started."""
     with _lock:
         while _gangs:
             _gangs.popitem()[1].close()
 
 
-def _forget():
+def _forget() -> None:
     """Forget the ranks in a forked child, since they belong to its parent."""
     global _lock
     _lock = threading.Lock()
@@ -69,7 +73,14 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
     default_n_jobs = -1
     supports_retrieve_callback = True
 
-    def __init__(self, n_ranks=None, launcher=None, timeout=300.0, host="127.0.0.1", cache_bytes=2**30):
+    def __init__(
+        self,
+        n_ranks: int | None = None,
+        launcher: Sequence[str] | None = None,
+        timeout: float = 300.0,
+        host: str = "127.0.0.1",
+        cache_bytes: int = 2**30,
+    ) -> None:
         super().__init__()
         if n_ranks is None and launcher is None:
             n_ranks = joblib.cpu_count()
@@ -77,19 +88,19 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
             raise ValueError(f"n_ranks={n_ranks!r}: expected a whole number of ranks >= 1.")
         launcher = None if launcher is None else tuple(launcher)
         self._settings = (n_ranks, launcher, checked_timeout(timeout), host, cache_bytes)
-        self._futures = set()
+        self._futures: set[Future[Any]] = set()
 
     @property
-    def gang(self):
+    def gang(self) -> Gang:
         """The ranks, started when they are first needed."""
         return gang_of(self._settings)
 
     @property
-    def n_ranks(self):
+    def n_ranks(self) -> int:
         """The number of ranks."""
         return self._settings[0] or self.gang.size
 
-    def run_rows(self, function, shards, *args):
+    def run_rows(self, function: Callable[..., Any], shards: Sequence[Any], *args: Any) -> list[Any]:
         """Run ``function(communicator, shard, *args)`` on all ranks together, each with its own shard.
 
         Arrays of a megabyte and more are sent to a rank only once and kept there. They cannot be written to.
@@ -117,21 +128,21 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         """
         return self.gang.run_rows(function, shards, args)
 
-    def effective_n_jobs(self, n_jobs):
+    def effective_n_jobs(self, n_jobs: int) -> int:
         if n_jobs == 0:
             raise ValueError("n_jobs=0: expected a positive number of ranks, or -1 or None for all.")
         if n_jobs is None:
             return self.n_ranks
         return min(n_jobs, self.n_ranks) if n_jobs > 0 else max(1, self.n_ranks + 1 + n_jobs)
 
-    def configure(self, n_jobs=1, parallel=None, **settings):
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **settings: Any) -> int:
         self.parallel = parallel
         self._n_allowed = self.effective_n_jobs(n_jobs)
         if self._n_allowed == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         return self._n_allowed
 
-    def submit(self, func, callback=None):
+    def submit(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
         try:
             future = self.gang.submit(func, (), self._n_allowed)
         except Exception as error:  # the task cannot be sent; joblib gets the error as its outcome
@@ -142,16 +153,16 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         future.add_done_callback(callback)
         return future
 
-    def retrieve_result_callback(self, out):
+    def retrieve_result_callback(self, out: Future[Any]) -> Any:
         return out.result()
 
-    def stop_call(self):
+    def stop_call(self) -> None:
         self._futures.clear()
 
-    def terminate(self):
+    def terminate(self) -> None:
         self.reset_batch_stats()
 
-    def abort_everything(self, ensure_ready=True):
+    def abort_everything(self, ensure_ready: bool = True) -> None:
         """Drop tasks that no rank has begun. An interrupt ends the ranks, too."""
         for future in list(self._futures):
             future.cancel()

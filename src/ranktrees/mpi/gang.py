@@ -8,6 +8,8 @@
 A task goes to any rank that is idle. Rows go to all ranks at once, and work on them starts when all are free.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import pickle
@@ -20,13 +22,18 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ranktrees.mpi.launching import ADDRESS, KEY, default_launcher
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Parcel, Sender, pack
 from ranktrees.processes.communicator import RankError, cause_of
 from ranktrees.processes.sockets import callers, limit_waits, shut_down
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 START_TIMEOUT = 120.0
 STEP = 0.5
@@ -36,12 +43,12 @@ GRACE = 5.0
 class Work:
     """Work to be done: one parcel for any of the first ``n_allowed`` ranks, or one for each rank."""
 
-    def __init__(self, parcels, n_allowed, for_all):
+    def __init__(self, parcels: Sequence[Parcel], n_allowed: int, for_all: bool) -> None:
         self.parcels, self.n_allowed, self.for_all = parcels, n_allowed, for_all
-        self.futures = [Future() for _ in parcels]
+        self.futures: list[Future[Any]] = [Future() for _ in parcels]
         self.n_present = 0
 
-    def give(self, rank):
+    def give(self, rank: int) -> tuple[str, Parcel, Future[Any]]:
         """Return the label, parcel and future for a rank."""
         place = rank if self.for_all else 0
         return "rows" if self.for_all else "task", self.parcels[place], self.futures[place]
@@ -50,13 +57,13 @@ class Work:
 class Link:
     """The driver's end of the connection to a rank, and the rank's process, if it is on this machine."""
 
-    def __init__(self, connection, process, cache_bytes, wait_limit):
+    def __init__(self, connection: Connection, process: Any, cache_bytes: int, wait_limit: float) -> None:
         self.connection, self.wait_limit, self._process = connection, wait_limit, process
         self.sender = Sender(connection, cache_bytes)
         self._socket = limit_waits(connection, wait_limit)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def ask(self, label, parcel):
+    def ask(self, label: str, parcel: Parcel) -> tuple[int, Any, str]:
         """Send a parcel to the rank, and wait for its answer."""
         self.sender.send(label, parcel)
         silence = 0.0
@@ -70,11 +77,11 @@ class Link:
             silence = 0.0
         raise TimeoutError
 
-    def stop(self):
+    def stop(self) -> None:
         """Tell an idle rank to end."""
         self.sender.send("stop", Parcel(b"", []))
 
-    def close(self):
+    def close(self) -> None:
         """End the rank, whatever it is doing. A thread that waits for it goes on."""
         shut_down(self._socket)
         self._socket.close()
@@ -85,7 +92,7 @@ class Link:
             self._process = None
 
 
-def process_of(pid, key):
+def process_of(pid: int, key: str) -> Any:
     """Return a handle on the process of a rank, known by the key in its environment, or None if not here."""
     try:
         process = os.pidfd_open(pid)
@@ -120,18 +127,20 @@ class Gang:
         If the ranks do not start.
     """
 
-    def __init__(self, n_ranks, launcher, timeout, host, cache_bytes):
+    def __init__(
+        self, n_ranks: Any, launcher: Sequence[str] | None, timeout: float, host: str, cache_bytes: int
+    ) -> None:
         self.timeout, self.cache_bytes = timeout, cache_bytes
         self._condition = threading.Condition()
         self._ending = threading.Lock()
-        self._queue = deque()
-        self._error = None
-        self._links = {}
-        self._working = set()
+        self._queue: deque[Work] = deque()
+        self._error: BaseException | None = None
+        self._links: dict[int, Link] = {}
+        self._working: set[int] = set()
         self._key = secrets.token_hex(32)
         with socket.create_server((host, 0), backlog=128) as server:
             address = f"{host}:{server.getsockname()[1]}"
-            self._launcher = subprocess.Popen(
+            self._launcher: Any = subprocess.Popen(
                 [*(launcher or default_launcher(n_ranks)), sys.executable, "-m", "ranktrees.mpi.worker"],
                 env=os.environ | {ADDRESS: address, KEY: self._key},
                 stdin=subprocess.DEVNULL,
@@ -152,16 +161,18 @@ class Gang:
             threading.Thread(target=self._serve, args=[rank], name=f"rank {rank}", daemon=True).start()
 
     @property
-    def size(self):
+    def size(self) -> int:
         """The number of ranks."""
         return len(self._links)
 
     @property
-    def alive(self):
+    def alive(self) -> bool:
         """Whether the ranks can be given work."""
         return self._error is None and self._launcher.poll() is None
 
-    def submit(self, function, args, n_allowed=None):
+    def submit(
+        self, function: Callable[..., Any], args: tuple[Any, ...], n_allowed: int | None = None
+    ) -> Future[Any]:
         """Run ``function(*args)`` on one of the first ``n_allowed`` ranks.
 
         Arrays of a megabyte and more are sent with the contents that they have when a rank is free.
@@ -174,7 +185,9 @@ class Gang:
         parcel = pack((function, args))
         return self._enqueue(Work([parcel], n_allowed or self.size, False))[0]
 
-    def run_rows(self, function, shards, args):
+    def run_rows(
+        self, function: Callable[..., Any], shards: Sequence[Any], args: tuple[Any, ...]
+    ) -> list[Any]:
         """Run ``function(communicator, shard, *args)`` on all ranks at once, each with its own shard.
 
         Returns
@@ -195,17 +208,17 @@ class Gang:
             raise cause_of(errors)
         return [future.result() for future in futures]
 
-    def close(self):
+    def close(self) -> None:
         """End the ranks. Idle ranks end by themselves, and busy ones are ended at once."""
         self._take_no_more(RankError("the ranks were shut down"))
         self._end_processes(0.0 if self._working else GRACE)
 
-    def end(self, error):
+    def end(self, error: BaseException) -> None:
         """End the ranks at once. Callers that wait for them get the error."""
         if self._take_no_more(error):
             self._end_processes()
 
-    def _welcome(self, accepted):
+    def _welcome(self, accepted: Any) -> None:
         """Wait until all ranks have connected."""
         limit = max(START_TIMEOUT, self.timeout)
         last = time.monotonic() + limit
@@ -230,7 +243,7 @@ class Gang:
                 connection, process_of(pid, self._key), self.cache_bytes, 1.5 * self.timeout + 2
             )
 
-    def _enqueue(self, work):
+    def _enqueue(self, work: Work) -> list[Future[Any]]:
         with self._condition:
             if self._error is not None:
                 raise self._error
@@ -238,7 +251,7 @@ class Gang:
             self._condition.notify_all()
         return work.futures
 
-    def _take_no_more(self, error):
+    def _take_no_more(self, error: BaseException) -> bool:
         """Accept no more work, and answer all that is queued by the error; False if there was one before."""
         with self._condition:
             if self._error is not None:
@@ -253,7 +266,7 @@ class Gang:
                     future.set_exception(error)
         return True
 
-    def _serve(self, rank):
+    def _serve(self, rank: int) -> None:
         """Serve a rank; this is what its thread runs."""
         link = self._links[rank]
         while (given := self._next(rank)) is not None:
@@ -263,7 +276,7 @@ class Gang:
         with contextlib.suppress(OSError):  # the rank has ended before
             link.stop()
 
-    def _next(self, rank):
+    def _next(self, rank: int) -> tuple[str, Parcel, Future[Any]] | None:
         """Wait for the next work of an idle rank, and return it, or None if there will be none."""
         with self._condition:
             self._working.discard(rank)
@@ -288,7 +301,7 @@ class Gang:
                         return work.give(rank)
         return None
 
-    def _ask(self, link, rank, label, parcel):
+    def _ask(self, link: Link, rank: int, label: str, parcel: Parcel) -> tuple[int, Any, str]:
         """Return the answer of a rank. If a rank does not answer, all ranks are ended."""
         try:
             kind, value, text = link.ask(label, parcel)
@@ -303,7 +316,7 @@ class Gang:
         self.end(RankError(text))
         return FAILED, pickle.dumps(self._error), ""
 
-    def _settle(self, future, kind, value, text):
+    def _settle(self, future: Future[Any], kind: int, value: Any, text: str) -> None:
         """Set the answer of a rank as the result, or the exception, of a future."""
         try:
             value = pickle.loads(value)
@@ -316,7 +329,7 @@ class Gang:
             value.add_note(text)
             future.set_exception(value)
 
-    def _end_processes(self, grace=0.0):
+    def _end_processes(self, grace: float = 0.0) -> None:
         """End the ranks that are left, and the launcher, which ends those that it has started elsewhere."""
         with self._ending:
             if grace:
@@ -329,7 +342,7 @@ class Gang:
                     self._launcher.kill()
                     self._launcher.wait()
 
-    def _wait_for_launcher(self, seconds):
+    def _wait_for_launcher(self, seconds: float) -> bool:
         try:
             self._launcher.wait(seconds)
         except subprocess.TimeoutExpired:

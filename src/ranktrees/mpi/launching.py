@@ -1,5 +1,7 @@
 """How this process was started, and how ranks are started."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import sys
@@ -17,13 +19,13 @@ INSTALL = 'pip install "ranktrees[mpi]"'
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
 
 
-def announced_size():
+def announced_size() -> int:
     """Return the number of ranks that the launcher of this process has announced, or 0 without a launcher."""
     sizes = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()]
     return max(sizes, default=1 if "PMIX_RANK" in os.environ else 0)
 
 
-def default_launcher(n_ranks):
+def default_launcher(n_ranks: int) -> list[str]:
     """Return the command that starts ``n_ranks`` ranks: the ``mpiexec`` beside this Python or in the path."""
     mpiexec = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
     if mpiexec is None:

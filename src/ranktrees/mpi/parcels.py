@@ -8,12 +8,19 @@ It sends this with a token of the present contents of each array, and with the b
 rank does not have. The rank answers with | kind | pickle | text |.
 """
 
+from __future__ import annotations
+
 import pickle
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 from xxhash import xxh3_128_digest
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 BIG = 1 << 20
 
@@ -28,11 +35,11 @@ class Parcel:
     arrays: list[memoryview]
 
 
-def pack(value):
+def pack(value: Any) -> Parcel:
     """Pack ``value`` into a Parcel."""
     arrays = []
 
-    def belongs_inside(buffer):
+    def belongs_inside(buffer: Any) -> bool:
         raw = buffer.raw()
         if raw.nbytes >= BIG:
             arrays.append(raw)
@@ -41,7 +48,7 @@ def pack(value):
     return Parcel(cloudpickle.dumps(value, 5, belongs_inside), arrays)
 
 
-def token_of(array):
+def token_of(array: Any) -> bytes:
     """Return a token that identifies the contents of an array."""
     return xxh3_128_digest(array)
 
@@ -57,12 +64,14 @@ class Sender:
         The number of bytes of arrays that the rank keeps; it always keeps the arrays of the last parcel.
     """
 
-    def __init__(self, connection, cache_bytes):
+    def __init__(self, connection: Connection, cache_bytes: int) -> None:
         self._connection, self._cache_bytes = connection, cache_bytes
-        self._held = OrderedDict()  # the number of bytes by token, the least recently used first
-        self._forget = []
+        self._held: OrderedDict[bytes, int] = (
+            OrderedDict()
+        )  # the number of bytes by token, the least recently used first
+        self._forget: list[bytes] = []
 
-    def send(self, label, parcel):
+    def send(self, label: str, parcel: Parcel) -> None:
         """Send a parcel, with only those arrays that the rank does not have."""
         tokens = [token_of(array) for array in parcel.arrays]
         arrays = dict(zip(tokens, parcel.arrays, strict=True))
@@ -87,11 +96,11 @@ class Sender:
 class Receiver:
     """The rank's end of a connection."""
 
-    def __init__(self, connection):
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._held = {}
+        self._held: dict[bytes, Any] = {}
 
-    def receive(self):
+    def receive(self) -> tuple[str, bytes, list[Any]]:
         """Return the label, pickle and arrays of the next parcel. Arrays are shared and read-only."""
         label, data, tokens, new, forget = self._connection.recv()
         for token in forget:
@@ -101,6 +110,6 @@ class Receiver:
         return label, data, [self._held[token] for token in tokens]
 
 
-def unpack(data, arrays):
+def unpack(data: bytes, arrays: Sequence[Any]) -> Any:
     """Return the object of a parcel."""
     return pickle.loads(data, buffers=arrays)

@@ -1,11 +1,14 @@
 """A program that all ranks run, each with rows of its own: ``mpiexec -n P python train.py``."""
 
+from __future__ import annotations
+
 import atexit
 import functools
 import math
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBackend
 from mpi4py import MPI
@@ -15,9 +18,12 @@ from ranktrees.mpi.launching import announced_size
 from ranktrees.processes.communicator import checked_timeout
 from ranktrees.support.parallel import leave_processors, processors_for
 
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
+
 
 @functools.cache
-def world():
+def world() -> Any:
     """Return the communicator of all ranks of this program. The first call must be made by all ranks."""
     announced, size = announced_size(), MPI.COMM_WORLD.Get_size()
     if announced > 1 and size != announced:
@@ -34,7 +40,7 @@ def world():
     return ranks
 
 
-def share_machine(ranks):
+def share_machine(ranks: MPICommunicator) -> None:
     """Divide the processors of each machine among its ranks, and leave no memory behind."""
     own = (MPI.Get_processor_name(), os.sched_getaffinity(0))
     here = [affinity for name, affinity in ranks.allgather(own) if name == own[0]]
@@ -45,7 +51,7 @@ def share_machine(ranks):
             file.unlink(missing_ok=True)
 
 
-def leave(ranks):
+def leave(ranks: MPICommunicator) -> None:
     """Called at the end of a rank, so that ranks that still train learn that it is gone."""
     if MPI.Is_finalized():
         return
@@ -73,20 +79,20 @@ class EveryRank(ParallelBackendBase):
     default_n_jobs = -1
     supports_retrieve_callback = True
 
-    def __init__(self, timeout=300.0):
+    def __init__(self, timeout: float = 300.0) -> None:
         super().__init__()
         self.timeout = checked_timeout(timeout)
 
     @property
-    def communicator(self):
+    def communicator(self) -> Communicator:
         ranks = world()
         ranks.timeout = self.timeout
         return ranks
 
-    def effective_n_jobs(self, n_jobs):
+    def effective_n_jobs(self, n_jobs: int) -> int:
         return 1
 
-    def configure(self, n_jobs=1, parallel=None, prefer=None, **settings):
+    def configure(self, n_jobs: int = 1, parallel: Any = None, prefer: Any = None, **settings: Any) -> int:
         if prefer == "threads":  # within a rank
             raise FallbackToBackend(ThreadingBackend(nesting_level=self.nesting_level))
         raise RuntimeError(

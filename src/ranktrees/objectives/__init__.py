@@ -84,11 +84,11 @@ def as_objective(objective: str | Objective | Callable[..., Any], **parameters: 
     >>> as_objective("ranknet", sigma=2.0)
     RankNet(sigma=2.0, truncation_level=None)
     """
+    kind: Any
+    known: dict[str, Any]
     if isinstance(objective, Objective):
-        kind, known = (
-            type(objective),
-            {f.name: getattr(objective, f.name) for f in dataclasses.fields(objective)},
-        )
+        kind = type(objective)
+        known = {f.name: getattr(objective, f.name) for f in dataclasses.fields(kind)}
     elif isinstance(objective, str) and objective in BY_NAME:
         kind, known = BY_NAME[objective], {}
     elif callable(objective) and not isinstance(objective, type):

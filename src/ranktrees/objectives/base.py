@@ -151,7 +151,7 @@ class Bound:
         n_threads: int = 1,
         share: Share = ALL,
     ) -> None:
-        self.objective = objective
+        self.objective: Any = objective
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)
         self.weights = None if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
         self.offsets = np.ascontiguousarray(offsets, dtype=np.int64)
@@ -217,7 +217,7 @@ class Bound:
         """
         raise NotImplementedError(f"{type(self).__name__} must define loss(scores)")
 
-    def _sum(self, values: np.ndarray) -> float:
+    def _sum(self, values: Any) -> float:
         """The exact sum of values of the rows, or queries, of all ranks."""
         return self.share.communicator.exact_sum(values)
 
@@ -248,7 +248,7 @@ class NarrowLabels(Bound):
         return self.narrow_labels.astype(np.float64, copy=False)
 
     @labels.setter
-    def labels(self, labels: np.ndarray) -> np.ndarray:
+    def labels(self, labels: np.ndarray) -> None:
         self.narrow_labels = narrowed(labels)
 
 

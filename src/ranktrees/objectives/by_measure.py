@@ -175,7 +175,7 @@ class _Clicked(_MeasuredByFormula):
                 self._learn(propensities, sums_in_any_order(self.places, costs, len(propensities)))
 
     @property
-    def learned(self) -> np.ndarray:
+    def learned(self) -> np.ndarray:  # type: ignore[override]
         """The propensities."""
         return self.propensities
 

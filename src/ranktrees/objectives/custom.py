@@ -123,8 +123,8 @@ class Custom(Objective):
     True
     """
 
-    function: Callable
-    loss: Callable | None = None
+    function: Callable[..., Any]
+    loss: Callable[..., Any] | None = None
 
     name: ClassVar[str] = "custom"
 

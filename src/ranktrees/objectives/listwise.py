@@ -136,7 +136,7 @@ class XENDCG(Objective):
     name: ClassVar[str] = "xendcg"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gain", measures.DCG(gain=self.gain).gain)
+        object.__setattr__(self, "gain", measures.DCG(gain=self.gain).parameters["gain"])
         if not is_whole(self.seed, 0):
             raise ValueError(f"seed must be a whole number >= 0, got {self.seed!r}")
 

@@ -37,8 +37,9 @@ class Pairs(NamedTuple):
 class Pairwise(NarrowLabels):
     """The base of bound pairwise objectives, with the weights of their pairs and scratch for each thread."""
 
-    factors = None, None  # of rows: factors of pairs that correct for positions seen more than others
-    costs = None
+    factors: Any = None, None  # of rows: factors of pairs that correct for positions seen more than others
+    costs: Any = None
+    pairs: Pairs  # set by those that know the weights
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Pairwise(NarrowLabels):
     ) -> None:
         super().__init__(objective, labels, weights, offsets, n_threads, share)
         self.longest = int(np.diff(self.offsets).max(initial=0))
-        level = objective.truncation_level
+        level = self.objective.truncation_level
         self.truncation = self.longest if level is None else min(int(level), self.longest)
         self._scratch = lambdas.Scratch(self.longest, n_threads)
 
@@ -93,6 +94,8 @@ def order_of(labels: np.ndarray) -> np.ndarray:
 class OfPairs(Objective):
     """The attributes of an objective that the kernel of pairs reads."""
 
+    truncation_level: int | None
+    sigma: float
     score_gap_norm: float | None = None
     query_norm = "none"
     noise = 0.0
@@ -208,7 +211,7 @@ class RankNet(OfPairs):
 
     def bind(
         self,
-        labels: np.ndarray,
+        labels: Any,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
@@ -279,7 +282,7 @@ class GBRank(OfPairs):
 
     def bind(
         self,
-        labels: np.ndarray,
+        labels: Any,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,

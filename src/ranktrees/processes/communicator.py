@@ -11,9 +11,13 @@ return at once.
 Only integers are summed, so no result depends on which rank adds which numbers, or in which order.
 """
 
+from __future__ import annotations
+
 import threading
 from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from joblib.parallel import get_active_backend
@@ -21,6 +25,11 @@ from joblib.parallel import get_active_backend
 from ranktrees._core.processes import exact
 from ranktrees.support.numeric import is_real
 from ranktrees.support.spelling import readable, spelt
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from numpy.typing import ArrayLike
 
 LONGEST_TIMEOUT = 1e9  # seconds
 
@@ -38,7 +47,7 @@ class RankError(RuntimeError):
     """
 
 
-def checked_timeout(timeout):
+def checked_timeout(timeout: Any) -> float:
     """Return the timeout in seconds as a float, or raise if it is not valid."""
     if not (is_real(timeout) and 0 < timeout <= LONGEST_TIMEOUT):
         raise ValueError(
@@ -47,7 +56,7 @@ def checked_timeout(timeout):
     return float(timeout)
 
 
-def cause_of(errors):
+def cause_of(errors: Sequence[BaseException]) -> BaseException:
     """Return the error to raise when ranks have failed: the first that does not just report another rank's.
 
     Parameters
@@ -98,22 +107,24 @@ class Communicator:
     rank = 0
     size = 1
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.step = ""
-        self._failed_with = None
+        self._failed_with: object = None
         self._n_to_come = 0  # announced sums, before which ranks need not meet
-        self.traffic = Counter()
+        self.traffic: Counter[str] = Counter()
 
     @property
-    def alone(self):
+    def alone(self) -> bool:
         """Whether there are no other ranks."""
         return self.size == 1
 
-    def at(self, step):
+    def at(self, step: str) -> None:
         """Set the current step of training, which messages of failures name."""
         self.step = step
 
-    def allreduce(self, array, op="sum", met=False):
+    def allreduce(
+        self, array: np.ndarray, op: Literal["sum", "max", "min"] = "sum", met: bool = False
+    ) -> np.ndarray:
         """Reduce the arrays of all ranks to one, element by element and in place.
 
         Parameters
@@ -142,11 +153,11 @@ class Communicator:
             self._allreduce(array, op, met)
         return array
 
-    def sums(self, *numbers):
+    def sums(self, *numbers: int) -> tuple[int, ...]:
         """Return the sum over all ranks of each of the given ints."""
         return numbers if self.alone else tuple(self.allreduce(np.array(numbers, np.int64)).tolist())
 
-    def reduce_scatter(self, array, counts, met=False):
+    def reduce_scatter(self, array: np.ndarray, counts: Sequence[int], met: bool = False) -> np.ndarray:
         """Return the sum over all ranks of this rank's part of the array.
 
         Parameters
@@ -174,7 +185,7 @@ class Communicator:
         self._count(array.nbytes * (self.size - 1) / self.size)
         return self._reduce_scatter(array, counts, met)
 
-    def stack(self, array, n_sums=0):
+    def stack(self, array: np.ndarray, n_sums: int = 0) -> np.ndarray:
         """Return the arrays of all ranks, in the order of the ranks.
 
         Parameters
@@ -197,17 +208,17 @@ class Communicator:
         self._n_to_come = n_sums
         return arrays
 
-    def allgather(self, value):
+    def allgather(self, value: Any) -> list[Any]:
         """Return what each rank passes, in the order of the ranks. It may be anything that can be pickled."""
         self._announced(False)
         return [value] if self.alone else self._allgather(value)
 
-    def alltoall(self, values):
+    def alltoall(self, values: Sequence[Any]) -> list[Any]:
         """Return what each rank passes for this one; ``values[r]`` is for rank r."""
         self._announced(False)
         return list(values) if self.alone else self._alltoall(values)
 
-    def gather_in_turn(self, parts):
+    def gather_in_turn(self, parts: Iterable[tuple[Any, int]]) -> list[list[Any]]:
         """Make values one after another, each for one of the ranks, and return all those for this one.
 
         Ranks that send each other messages do so while the next values are made.
@@ -225,11 +236,11 @@ class Communicator:
         self._announced(False)
         return [[value] for value, _ in parts] if self.alone else self._gather_in_turn(parts)
 
-    def bcast(self, value, root=0):
+    def bcast(self, value: Any, root: int = 0) -> Any:
         """Return what rank ``root`` passes."""
         return value if self.alone else self.allgather(value if self.rank == root else None)[root]
 
-    def fail(self, error):
+    def fail(self, error: object) -> None:
         """Tell the other ranks that this one cannot go on, which raises a `RankError` on each of them.
 
         They receive the message when they meet next. An error is reported only once. A `RankError` is not
@@ -239,11 +250,13 @@ class Communicator:
             self._failed_with = error
             self._fail(f"rank {self.rank} failed at {self.step}: {type(error).__name__}: {error}")
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         self._failed_with = None  # its traceback holds all that an earlier fit had in memory
         return self
 
-    def __exit__(self, kind, error, traceback):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         """Leave a ``with`` block: others learn of an error, so all ranks have done its work or none has."""
         if error is None:
             self.at("end")
@@ -251,7 +264,7 @@ class Communicator:
         else:
             self.fail(error)
 
-    def agree(self, **values):
+    def agree(self, **values: Any) -> None:
         """Raise on all ranks unless all of them pass the same values.
 
         Parameters
@@ -279,7 +292,7 @@ class Communicator:
                         seen = f"not the same on rank 0 and on rank {rank}"
                     raise ValueError(f"{name} is {seen}; expected the same on all ranks that train together.")
 
-    def exact_sum(self, values):
+    def exact_sum(self, values: ArrayLike) -> Any:
         """Return the sum of float64 values of all ranks, rounded once.
 
         It does not depend on the order of the values or on how they are dealt to ranks. It is infinite if it
@@ -287,42 +300,42 @@ class Communicator:
         """
         return exact.sum_of(self.allreduce(exact.digits_of(np.ascontiguousarray(values, np.float64))))
 
-    def _announced(self, met):
+    def _announced(self, met: bool) -> None:
         """Note that the next call is an announced sum, or one before which all ranks meet."""
         if met and not self._n_to_come:
             raise RuntimeError("a sum was started without having been announced: this is a bug in ranktrees.")
         self._n_to_come = self._n_to_come - 1 if met else 0
 
-    def _count(self, n_bytes):
+    def _count(self, n_bytes: Any) -> None:
         self.traffic["messages"] += 1
         self.traffic["bytes"] += n_bytes
 
-    def _allreduce(self, array, op, met):
+    def _allreduce(self, array: np.ndarray, op: str, met: bool) -> None:
         raise NotImplementedError
 
-    def _reduce_scatter(self, array, counts, met):
+    def _reduce_scatter(self, array: np.ndarray, counts: Sequence[int], met: bool) -> np.ndarray:
         raise NotImplementedError
 
-    def _allgather(self, value):
+    def _allgather(self, value: Any) -> list[Any]:
         raise NotImplementedError
 
-    def _stack(self, array):
+    def _stack(self, array: np.ndarray) -> np.ndarray:
         return np.stack(self._allgather(array))
 
-    def _alltoall(self, values):
+    def _alltoall(self, values: Sequence[Any]) -> list[Any]:
         raise NotImplementedError
 
-    def _gather_in_turn(self, parts):
-        values = [[] for _ in range(self.size)]
+    def _gather_in_turn(self, parts: Iterable[tuple[Any, int]]) -> list[list[Any]]:
+        values: list[list[Any]] = [[] for _ in range(self.size)]
         for value, root in parts:
             values[root].append(value)
         return [list(of_all) for of_all in zip(*self._alltoall(values), strict=True)]
 
-    def _fail(self, text):
+    def _fail(self, text: str) -> None:
         raise NotImplementedError
 
 
-def disagreement(places):
+def disagreement(places: Sequence[tuple[int, str, int, str]]) -> str:
     """Return the message for ranks that are not at the same call.
 
     Parameters
@@ -359,7 +372,7 @@ _here = threading.local()
 
 
 @contextmanager
-def training_with(communicator):
+def training_with(communicator: Communicator) -> Iterator[Communicator]:
     """Make this thread train with the ranks of a communicator inside a ``with`` block.
 
     Parameters
@@ -382,7 +395,7 @@ def training_with(communicator):
         _here.communicator = before
 
 
-def active():
+def active() -> Communicator:
     """Return the communicator of the ranks that currently train together.
 
     Returns
@@ -405,7 +418,7 @@ def active():
     return ALONE if communicator is None else communicator
 
 
-def active_driver():
+def active_driver() -> Any:
     """Return the active joblib backend if it deals rows to ranks.
 
     Returns

@@ -7,16 +7,21 @@
 Draws are made by these numbers, so it does not matter how queries are dealt to ranks.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import joblib
 import numpy as np
 
 from ranktrees.processes.communicator import ALONE, Communicator
 from ranktrees.support.spool import first_rows
+
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
 
 SAME_ROWS = (
     "every rank has passed the same rows; expected rows of its own on each. If one program has all rows, "
@@ -47,20 +52,22 @@ class Share:
     """
 
     communicator: Communicator
-    n_rows: int | None = None
-    n_queries: int | None = None
-    query_numbers: np.ndarray | None = None
-    first_rows: np.ndarray | None = None
-    row_numbers: np.ndarray | None = None
+    n_rows: Any = None
+    n_queries: Any = None
+    query_numbers: Any = None
+    first_rows: Any = None
+    row_numbers: Any = None
     named: bool = True
 
     @classmethod
-    def alone(cls, offsets):
+    def alone(cls, offsets: np.ndarray) -> Self:
         """Return the share of a process that has all queries."""
         return cls(ALONE, int(offsets[-1]), len(offsets) - 1)
 
     @classmethod
-    def among(cls, communicator, offsets, ids, name="qid"):
+    def among(
+        cls, communicator: Communicator, offsets: np.ndarray, ids: Sequence[Any] | None, name: str = "qid"
+    ) -> Self:
         """Number this rank's queries among those of all ranks.
 
         Parameters
@@ -101,12 +108,21 @@ class Share:
         return cls._of(communicator, *counts, places[mine], first_rows[mine], sizes, True in named)
 
     @classmethod
-    def _of(cls, communicator, n_rows, n_queries, query_numbers, first_rows, sizes, named):
+    def _of(
+        cls,
+        communicator: Communicator,
+        n_rows: int,
+        n_queries: int,
+        query_numbers: np.ndarray,
+        first_rows: np.ndarray,
+        sizes: np.ndarray,
+        named: bool,
+    ) -> Self:
         steps = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         row_numbers = (np.repeat(first_rows, sizes) + steps).astype(np.int64)
         return cls(communicator, n_rows, n_queries, query_numbers, first_rows, row_numbers, named)
 
-    def some_of_all(self, labels):
+    def some_of_all(self, labels: np.ndarray) -> np.ndarray:
         """Return labels of all ranks: the distinct ones of each, or its lowest and highest if very many."""
         if self.communicator.alone:
             return labels
@@ -114,7 +130,7 @@ class Share:
         own = own if len(own) <= MANY_LABELS else own[[0, -1]]
         return np.concatenate(self.communicator.allgather(own))
 
-    def refuse_copies(self, X, labels):
+    def refuse_copies(self, X: RowsLike, labels: np.ndarray) -> None:
         """Raise if every rank has the same rows. With query ids this has been checked already."""
         if self.named:
             return
@@ -123,7 +139,9 @@ class Share:
         if len(set(digests)) == 1 and len(digests) > 1 and len(labels):
             raise ValueError(SAME_ROWS)
 
-    def kept(self, offsets, units, units_of_all, *, by_query):
+    def kept(
+        self, offsets: np.ndarray, units: np.ndarray, units_of_all: np.ndarray, *, by_query: bool
+    ) -> Self:
         """Return the share of some of the queries (or rows), numbered anew; ``units`` are this rank's."""
         if self.communicator.alone:
             return self.alone(offsets)
@@ -145,7 +163,7 @@ class Share:
 ALL = Share(ALONE)
 
 
-def deal(data, size):
+def deal(data: Any, size: int) -> list[np.ndarray]:
     """Deal the rows, as given, to ranks: whole queries, and about the same number of rows to each rank.
 
     Parameters
@@ -165,7 +183,7 @@ def deal(data, size):
     return [order[start:stop] for start, stop in pairwise(ends[first])]
 
 
-def _places(ids_of_ranks: Sequence[list], name):
+def _places(ids_of_ranks: Sequence[list[Any]], name: str) -> list[int]:
     """Return the place of each id among all sorted ids, in the order of the ranks."""
     if len(ids_of_ranks) > 1 and ids_of_ranks[0] and all(ids == ids_of_ranks[0] for ids in ids_of_ranks):
         raise ValueError(SAME_ROWS)

@@ -9,6 +9,8 @@ that all are at the same call. Ranks of MPI call their driver, if they have one,
 (`callers`).
 """
 
+from __future__ import annotations
+
 import contextlib
 import math
 import os
@@ -17,8 +19,10 @@ import socket
 import struct
 import threading
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +32,7 @@ PUT_TOGETHER = {"sum": np.add.reduce, "max": np.maximum.reduce, "min": np.minimu
 
 
 @contextlib.contextmanager
-def callers(server, key):
+def callers(server: socket.socket, key: bytes) -> Iterator[queue.SimpleQueue[Any]]:
     """Accept callers that have the key, each in a thread, so that nobody waits for one that says nothing.
 
     Parameters
@@ -42,15 +46,16 @@ def callers(server, key):
     accepted : queue.SimpleQueue of (multiprocessing.connection.Connection, object)
         The connection of each caller, and the first object that it sends.
     """
-    accepted, done, opened = queue.SimpleQueue(), threading.Event(), []
+    accepted: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    done, opened = threading.Event(), []
 
-    def accept():
+    def accept() -> None:
         while not done.is_set():
             with contextlib.suppress(OSError):
                 opened.append(server.accept()[0])
                 threading.Thread(target=authenticate, args=opened[-1:], daemon=True).start()
 
-    def authenticate(sock):
+    def authenticate(sock: socket.socket) -> None:
         with sock, contextlib.suppress(AuthenticationError, EOFError, OSError):  # not one of our ranks
             sock.setblocking(True)
             caller = Connection(sock.dup().detach())
@@ -72,7 +77,7 @@ def callers(server, key):
             shut_down(sock)
 
 
-def call(address, key, greeting, last):
+def call(address: tuple[str, int], key: bytes, greeting: object, last: float) -> Connection:
     """Call a process that listens with `callers` at an address and has the key.
 
     Parameters
@@ -111,7 +116,7 @@ def call(address, key, greeting, last):
     return connection
 
 
-def limit_waits(connection, seconds):
+def limit_waits(connection: Connection, seconds: float) -> socket.socket:
     """Make it an error, from now on, if reading or writing makes no progress for that many seconds.
 
     Parameters
@@ -131,7 +136,7 @@ def limit_waits(connection, seconds):
     return sock
 
 
-def shut_down(sock):
+def shut_down(sock: socket.socket) -> None:
     """End a connection, so that a process which waits at either end goes on."""
     with contextlib.suppress(OSError):  # it has already ended
         sock.shutdown(socket.SHUT_RDWR)
@@ -159,12 +164,22 @@ class SocketCommunicator(Communicator):
         the same call, with the same step and size.
     """
 
-    def __init__(self, rank, size, key, address, server=None, timeout=300.0):
+    def __init__(
+        self,
+        rank: int,
+        size: int,
+        key: Any,
+        address: tuple[str, int],
+        server: socket.socket | None = None,
+        timeout: float = 300.0,
+    ) -> None:
         super().__init__()
         self.rank, self.size, self.timeout = rank, size, timeout
         self._number = 0
         self.at("start")
-        self._others, self._hub, self._socks = {}, None, {}
+        self._others: dict[int, Connection] = {}
+        self._hub: Any = None
+        self._socks: dict[Any, socket.socket] = {}
         last = time.monotonic() + timeout
         try:
             if rank == 0:
@@ -177,22 +192,22 @@ class SocketCommunicator(Communicator):
             self.close()
             raise
 
-    def close(self):
+    def close(self) -> None:
         """Close all connections."""
         for connection in self._connections():
             connection.close()
         for sock in self._socks.values():
             sock.close()
 
-    def _connections(self):
+    def _connections(self) -> Iterator[Connection]:
         return filter(None, [*self._others.values(), self._hub])
 
     @property
-    def _wait_limit(self):
+    def _wait_limit(self) -> float:
         """How long to wait. Ranks wait longer for rank 0, which knows more about what is missing."""
         return 1.5 * self.timeout + 2 if self.rank else self.timeout
 
-    def _accept_all(self, server, key, last):
+    def _accept_all(self, server: Any, key: Any, last: float) -> None:
         with callers(server, key) as accepted:
             while len(self._others) < self.size - 1:
                 try:
@@ -202,7 +217,7 @@ class SocketCommunicator(Communicator):
                     raise RankError(self._absence(missing)) from None
                 self._others[rank] = caller
 
-    def _connect(self, address, key, last):
+    def _connect(self, address: tuple[str, int], key: Any, last: float) -> Connection:
         try:
             return call(address, key, self.rank, last)
         except (AuthenticationError, EOFError, OSError) as error:
@@ -211,29 +226,31 @@ class SocketCommunicator(Communicator):
             host, port = address
             raise RankError(f"rank {self.rank} cannot reach rank 0 at {host}:{port}: {error!r}") from error
 
-    def _absence(self, ranks):
+    def _absence(self, ranks: Iterable[int]) -> str:
         return f"rank {', '.join(map(str, ranks))} did not reach {self.step!r} within {self.timeout:g} s"
 
-    def _fail(self, text):
+    def _fail(self, text: str) -> None:
         self._exchange("fail", 0, None, None, text)
 
-    def _allreduce(self, array, op, met):
+    def _allreduce(self, array: np.ndarray, op: str, met: bool) -> None:
         total = self._exchange(op, array.size, array, lambda arrays: [PUT_TOGETHER[op](arrays)] * self.size)
         array[...] = total
 
-    def _reduce_scatter(self, array, counts, met):
+    def _reduce_scatter(self, array: np.ndarray, counts: Sequence[int], met: bool) -> np.ndarray:
         ends = np.cumsum(counts)[:-1]
         return self._exchange(
             "reduce_scatter", array.size, array, lambda arrays: np.split(np.add.reduce(arrays), ends)
         )
 
-    def _allgather(self, value):
+    def _allgather(self, value: Any) -> list[Any]:
         return self._exchange("allgather", 0, value, lambda values: [values] * self.size)
 
-    def _alltoall(self, values):
+    def _alltoall(self, values: Sequence[Any]) -> list[Any]:
         return self._exchange("alltoall", 0, values, lambda rows: list(map(list, zip(*rows, strict=True))))
 
-    def _exchange(self, call, size, value, put_together, failure=None):
+    def _exchange(
+        self, call: str, size: int, value: Any, put_together: Any, failure: str | None = None
+    ) -> Any:
         """Return what this rank gets for its value, once all ranks are at this call."""
         self._number += 1
         message = failure, (self._number, call, size, self.step), value
@@ -245,7 +262,7 @@ class SocketCommunicator(Communicator):
             raise RankError(error)
         return values
 
-    def _request(self, message):
+    def _request(self, message: Any) -> Any:
         """Send a message to rank 0 and return its answer."""
         try:
             self._hub.send(message)
@@ -258,13 +275,16 @@ class SocketCommunicator(Communicator):
         shut_down(self._socks[self._hub])  # what still comes must not be taken for the next answer
         return self._absence([0]), None
 
-    def _meet(self, message, put_together):
+    def _meet(self, message: Any, put_together: Any) -> tuple[Any, Any]:
         """Receive the messages of all ranks, and answer them; on rank 0."""
-        messages, error = {0: message}, None
-        ranks = {connection: rank for rank, connection in self._others.items()}
+        messages: dict[int, Any] = {0: message}
+        error: str | None = None
+        ranks: dict[Any, int] = {connection: rank for rank, connection in self._others.items()}
         last = time.monotonic() + self.timeout
         while len(messages) < self.size and error is None:
-            ready = wait([c for c, rank in ranks.items() if rank not in messages], last - time.monotonic())
+            ready: list[Any] = wait(
+                [c for c, rank in ranks.items() if rank not in messages], last - time.monotonic()
+            )
             if not ready:
                 error = self._absence(sorted(set(ranks.values()) - set(messages)))
             for connection in ready:

@@ -1,19 +1,26 @@
 """Rows that do not fit in memory, read batch by batch from files or from any other source."""
 
+from __future__ import annotations
+
 import errno
+import os
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ranktrees.rows.letor import letor_batches
 from ranktrees.support.numeric import is_whole
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ranktrees.support.annotations import PathLike
 
 # What NumPy and pyarrow raise for files that are cut off, damaged or of another kind.
 _UNREADABLE = (
@@ -105,11 +112,11 @@ class Batches:
     [(700,), (500,)]
     """
 
-    def __init__(self, source, *, folder=None):
+    def __init__(self, source: Any, *, folder: PathLike | None = None) -> None:
         self.source = source
         self.folder = folder
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Batch]:
         """Yield each `Batch`."""
         for number, batch in enumerate(self.source() if callable(self.source) else self.source):
             if isinstance(batch, Mapping) and "X" in batch and batch.keys() <= set(Batch._fields):
@@ -124,8 +131,15 @@ class Batches:
 
     @classmethod
     def from_letor(
-        cls, paths, *, batch_rows=50_000, n_features=None, dtype=np.float32, absent=0.0, folder=None
-    ):
+        cls,
+        paths: PathLike | Sequence[PathLike],
+        *,
+        batch_rows: int = 50_000,
+        n_features: int | None = None,
+        dtype: DTypeLike = np.float32,
+        absent: float = 0.0,
+        folder: PathLike | None = None,
+    ) -> Self:
         """Make batches of the rows of LETOR files, one file after the other.
 
         Parameters
@@ -172,8 +186,16 @@ class Batches:
 
     @classmethod
     def from_parquet(
-        cls, paths, *, label, qid=None, features=None, sample_weight=None, batch_rows=50_000, folder=None
-    ):
+        cls,
+        paths: PathLike | Sequence[PathLike],
+        *,
+        label: str,
+        qid: str | None = None,
+        features: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        batch_rows: int = 50_000,
+        folder: PathLike | None = None,
+    ) -> Self:
         """Make batches of the rows of Parquet files, one file after the other.
 
         Parameters
@@ -225,10 +247,10 @@ class Batches:
             ) from error
         paths = _paths(paths)
         _check_rows_of_batch(batch_rows)
-        named = {"y": label, "qid": qid, "sample_weight": sample_weight}
-        named = {argument: column for argument, column in named.items() if column is not None}
+        given = {"y": label, "qid": qid, "sample_weight": sample_weight}
+        named = {argument: column for argument, column in given.items() if column is not None}
 
-        def source():
+        def source() -> Iterator[dict[str, Any]]:
             columns = None if features is None else list(features)
             n_rows = 0
             for path in paths:
@@ -268,7 +290,9 @@ class Batches:
         return cls(source, folder=folder)
 
     @classmethod
-    def from_numpy(cls, shards, *, batch_rows=50_000, folder=None):
+    def from_numpy(
+        cls, shards: Sequence[Any], *, batch_rows: int = 50_000, folder: PathLike | None = None
+    ) -> Self:
         """Make batches of the rows of NumPy files or arrays, one shard after the other.
 
         Parameters
@@ -309,15 +333,15 @@ class Batches:
         _check_rows_of_batch(batch_rows)
         shards = _paths(shards, "shards")
 
-        def source():
+        def source() -> Iterator[dict[str, Any]]:
             n_rows = 0
             for number, shard in enumerate(shards):
                 if isinstance(shard, tuple) and len(shard) <= len(Batch._fields):
                     arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
-                elif isinstance(shard, (str, PathLike)) and Path(shard).suffix == ".npz":
+                elif isinstance(shard, (str, os.PathLike)) and Path(shard).suffix == ".npz":
                     arrays = _arrays_of_file(shard, f"shard {number}")
                 else:
-                    is_path = isinstance(shard, (str, PathLike))
+                    is_path = isinstance(shard, (str, os.PathLike))
                     seen = repr(str(shard)) if is_path else f"a {_with_entries(shard)}"
                     raise TypeError(
                         f"shard {number} is {seen}; expected the path of an .npz file, or a tuple (X, y, "
@@ -338,14 +362,14 @@ class Batches:
         return cls(source, folder=folder)
 
 
-def _paths(paths, name="paths"):
+def _paths(paths: Any, name: str = "paths") -> list[Any]:
     if hasattr(paths, "read"):
         raise TypeError(f"{name} is an open file, {paths!r}; expected paths: files are read at each fit.")
-    paths = [paths] if isinstance(paths, (str, PathLike)) else list(paths)
+    paths = [paths] if isinstance(paths, (str, os.PathLike)) else list(paths)
     if not paths:
         raise ValueError(f"{name} is empty; expected at least one: check the pattern that was to find them.")
     for path in paths:
-        if isinstance(path, (str, PathLike)) and Path(path).is_dir():
+        if isinstance(path, (str, os.PathLike)) and Path(path).is_dir():
             raise ValueError(
                 f"{name} has {str(path)!r}, which is a folder; expected files: pass those in it, as by "
                 f'sorted(Path({str(path)!r}).glob("*")).'
@@ -353,7 +377,7 @@ def _paths(paths, name="paths"):
     return paths
 
 
-def _require_some(n_rows, sources, name):
+def _require_some(n_rows: int, sources: list[Any], name: str) -> None:
     if not n_rows:
         raise ValueError(
             f"none of the {len(sources)} {name} has any rows; expected rows in at least one: check the "
@@ -361,7 +385,7 @@ def _require_some(n_rows, sources, name):
         )
 
 
-def _with_entries(batch):
+def _with_entries(batch: Any) -> str:
     """Describe an invalid batch by its type and its entries, for messages."""
     kind = type(batch).__name__
     if isinstance(batch, Mapping):
@@ -370,7 +394,7 @@ def _with_entries(batch):
 
 
 @contextmanager
-def _reading(path, kind):
+def _reading(path: Any, kind: str) -> Iterator[None]:
     """Name the file if it cannot be read."""
     try:
         yield
@@ -383,7 +407,7 @@ def _reading(path, kind):
         ) from error
 
 
-def _arrays_of_file(path, name):
+def _arrays_of_file(path: Any, name: str) -> dict[str, np.ndarray]:
     """The arrays of an ``.npz`` file, which must not contain any others."""
     with _reading(path, ".npz"), open(path, "rb") as stream, np.load(stream) as file:
         unknown = [array for array in file if array not in Batch._fields]
@@ -396,24 +420,24 @@ def _arrays_of_file(path, name):
     return arrays
 
 
-def _parts(file, path, n_rows, columns):
+def _parts(file: Any, path: Any, n_rows: int, columns: list[str]) -> Iterator[Any]:
     with _reading(path, "Parquet"):
         yield from file.iter_batches(n_rows, columns=columns)
 
 
-def _check_rows_of_batch(batch_rows):
+def _check_rows_of_batch(batch_rows: Any) -> None:
     if not is_whole(batch_rows, 1):
         raise ValueError(f"batch_rows={batch_rows!r}; expected an integer of at least 1.")
 
 
-def _index_columns(schema):
+def _index_columns(schema: Any) -> list[str]:
     """The columns that hold the index of a pandas frame; a range index is not stored in columns."""
     index = (schema.pandas_metadata or {}).get("index_columns", [])
     return [column for column in index if isinstance(column, str)]
 
 
-def _mapped(part):
-    if not isinstance(part, (str, PathLike)):
+def _mapped(part: Any) -> Any:
+    if not isinstance(part, (str, os.PathLike)):
         return part
     with _reading(part, ".npy"):
         return np.load(part, mmap_mode="r")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -33,6 +34,11 @@ from ranktrees.rows.queries import (
 )
 from ranktrees.rows.values import as_seen, narrowed, shape_of
 from ranktrees.support.warning import FitWarning, warn
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 MOST_ROWS = 2**31 - 1  # kernels number rows in four bytes, which some registers take as signed
 
@@ -86,7 +92,7 @@ class FitData:
 
     X: Any
     narrow_labels: np.ndarray | None
-    weights: np.ndarray | None
+    weights: Any
     order: np.ndarray | None
     offsets: np.ndarray
     qid_given: bool
@@ -107,7 +113,7 @@ class FitData:
         return len(self.offsets) - 1
 
     @property
-    def labels(self) -> np.ndarray | None:
+    def labels(self) -> Any:
         """Finite labels in internal order, float64; for a classifier, their places in `classes`.
 
         None if there are only `preferences`.
@@ -149,19 +155,19 @@ class FitData:
 
 
 def check_fit(
-    estimator,
-    X,
-    y,
-    sample_weight=None,
+    estimator: Any,
+    X: RowsLike,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
     *,
-    qid=None,
-    groups=None,
-    group=None,
+    qid: IdsLike | None = None,
+    groups: IdsLike | None = None,
+    group: ArrayLike | None = None,
     ranker: bool = True,
     read_rows: bool = True,
     communicator: Communicator | None = None,
     feedback: Feedback = NOTHING,
-    known_levels: dict[int, tuple] | None = None,
+    known_levels: dict[int, tuple[Any, ...]] | None = None,
 ) -> FitData:
     """Check everything that fit was given.
 
@@ -231,10 +237,11 @@ def check_fit(
     before = vars(estimator) if getattr(estimator, "warm_start", False) else {}
     classes = before.get("classes_")
 
-    def of_all(levels):
+    def of_all(levels: dict[int, tuple[Any, ...]]) -> dict[int, tuple[Any, ...]]:
         gathered = communicator.allgather(levels)
-        columns = set().union(*gathered) & (known_levels or {}).keys()
-        return joined_levels([{column: known_levels[column] for column in columns}, *gathered])
+        known = known_levels or {}
+        columns = set().union(*gathered) & known.keys()
+        return joined_levels([{column: known[column] for column in columns}, *gathered])
 
     if _lacks_rows(X, "X", communicator):
         rows, levels = _no_rows(X, getattr(estimator, "categorical_features", None), of_all)
@@ -274,7 +281,7 @@ def check_fit(
     return data
 
 
-def _warn_of_ids_among_columns(X, *ids) -> None:
+def _warn_of_ids_among_columns(X: RowsLike, *ids: Any) -> None:
     """Warn if a column of a data frame is called as the query ids are, as it is probably no feature."""
     names = {"qid"} | {one.name for one in ids if isinstance(getattr(one, "name", None), str)}
     columns = [name for name, _ in frame_columns(X) or []]
@@ -287,7 +294,7 @@ def _warn_of_ids_among_columns(X, *ids) -> None:
         )
 
 
-def _warn_of_labels_among_columns(X, y) -> None:
+def _warn_of_labels_among_columns(X: RowsLike, y: ArrayLike | None) -> None:
     """Warn if a column of a data frame has both the name and the values of the labels."""
     name = getattr(y, "name", None)
     if not isinstance(name, str):
@@ -309,7 +316,7 @@ _PASS_IDS = (
 _ONE_QUERY = "if all rows belong to one query, pass zeros"
 
 
-def _where_ids_may_be(X, sample_weight, method="fit") -> str:
+def _where_ids_may_be(X: RowsLike, sample_weight: ArrayLike | None, method: str = "fit") -> str:
     """Return a hint if a method without query ids was given something that looks like them."""
     hint = ""
     if sample_weight is not None:
@@ -343,13 +350,13 @@ class ValidationRows(NamedTuple):
         return any(argument is not None for argument in self)
 
     @property
-    def pair(self):
+    def pair(self) -> tuple[Any, ...]:
         """Rows and labels, from either spelling."""
         return (self.X_val, self.y_val) if self.eval_set is None else _only_pair(self.eval_set)
 
 
 def check_validation(
-    estimator, validation: ValidationRows, train: FitData, feedback: Feedback = NOTHING
+    estimator: Any, validation: ValidationRows, train: FitData, feedback: Feedback = NOTHING
 ) -> FitData | None:
     """Check the validation data of fit, in either spelling.
 
@@ -449,13 +456,13 @@ def check_validation(
 
 
 def check_score(
-    estimator,
-    X,
-    y,
-    sample_weight=None,
+    estimator: Any,
+    X: RowsLike,
+    y: Any,
+    sample_weight: ArrayLike | None = None,
     *,
-    qid=None,
-    groups=None,
+    qid: IdsLike | None = None,
+    groups: IdsLike | None = None,
     ranker: bool = True,
     read_rows: bool = True,
     method: str = "score",
@@ -514,14 +521,14 @@ def check_score(
 
 
 def _join(
-    estimator,
-    X,
-    rows,
-    y,
-    sample_weight,
-    ids: dict,
-    sizes: dict,
-    names=("X", "y", "sample_weight"),
+    estimator: Any,
+    X: RowsLike,
+    rows: Any,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    ids: dict[str, Any],
+    sizes: dict[str, Any],
+    names: Sequence[str] = ("X", "y", "sample_weight"),
     classes: np.ndarray | None = None,
     communicator: Communicator | None = None,
     feedback: Feedback = NOTHING,
@@ -584,7 +591,7 @@ def _join(
     return feedback.joined(data)
 
 
-def _lacks_rows(X, name: str, communicator) -> bool:
+def _lacks_rows(X: RowsLike, name: str, communicator: Communicator) -> bool:
     """Whether this rank has no rows, while others may have some."""
     shape = shape_of(X)
     if communicator.alone or shape[0] != 0:
@@ -597,12 +604,16 @@ def _lacks_rows(X, name: str, communicator) -> bool:
     return True
 
 
-def _no_rows(X, named, of_all=dict):
+def _no_rows(
+    X: RowsLike, named: Any, of_all: Callable[..., Any] = dict
+) -> tuple[np.ndarray, dict[int, tuple[Any, ...]]]:
     """Return rows and category levels of a rank that has no rows."""
     return np.empty((0, X.shape[1])), of_all(category_columns(X, named))
 
 
-def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
+def _without_rows(
+    rows: Any, classes: np.ndarray | None, communicator: Communicator, of_classes: bool
+) -> FitData:
     """Return the data of a rank without rows. It makes the same collective calls as ranks with rows."""
     if of_classes and classes is None:
         classes = _classes_of_all(np.empty(0), communicator, "y")
@@ -611,12 +622,12 @@ def _without_rows(rows, classes, communicator, of_classes: bool) -> FitData:
     return FitData(rows, np.empty(0), _no_weights(communicator), None, offsets, share.named, classes, share)
 
 
-def _no_weights(communicator):
+def _no_weights(communicator: Communicator) -> np.ndarray | None:
     """Return the weights of a rank without rows, if other ranks pass some; None if no rank does."""
     return np.empty(0) if any(communicator.allgather(False)) else None
 
 
-def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
+def _classes_of_all(own: np.ndarray, communicator: Communicator, name: str) -> np.ndarray:
     """Return the classes to which the labels of all ranks belong."""
     of_ranks = [theirs for theirs in communicator.allgather(own) if len(theirs)]
     words = {isinstance(theirs[0], str) for theirs in of_ranks}
@@ -628,7 +639,7 @@ def _classes_of_all(own: np.ndarray, communicator, name: str) -> np.ndarray:
     return classes
 
 
-def _only_pair(eval_set):
+def _only_pair(eval_set: Any) -> Any:
     """Return the (X, y) pair of `eval_set`, which may be in a list or on its own."""
     pairs = eval_set if isinstance(eval_set, list) else [eval_set]
     if len(pairs) > 1:
@@ -642,7 +653,7 @@ def _only_pair(eval_set):
     return pairs[0]
 
 
-def _only_entry(entries, name: str, what: str):
+def _only_entry(entries: Any, name: str, what: str) -> Any:
     if entries is None:
         return None
     if not isinstance(entries, (list, tuple)) or len(entries) != 1 or not hasattr(entries[0], "__len__"):

@@ -1,8 +1,11 @@
 """Find the features that are meant by numbers or names."""
 
-from collections.abc import Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -10,22 +13,22 @@ from ranktrees.support.listed import by_key
 from ranktrees.support.numeric import is_whole
 
 
-def names_of(estimator):
+def names_of(estimator: Any) -> list[str]:
     """Return the names of the features that the estimator was fitted to, if they had names."""
     return list(getattr(estimator, "feature_names_in_", ()))
 
 
-def keys_of(estimator):
+def keys_of(estimator: Any) -> list[str]:
     """Return the names by which a parameter may refer to features, besides their numbers."""
     return names_of(estimator) or keys_among(getattr(estimator, "_other_names", None) or [])
 
 
-def keys_among(names):
+def keys_among(names: list[Any]) -> list[Any]:
     """Return the names of columns; none if they are the numbers of the columns."""
     return names if names != list(range(len(names))) else []
 
 
-def index_of(key, names, n_features, argument):
+def index_of(key: Any, names: Sequence[Any], n_features: int, argument: str) -> int:
     """Return the number of a feature, given its number or its name."""
     if is_whole(key):
         _refuse_numbers_as_names(key, names, argument)
@@ -44,7 +47,7 @@ def index_of(key, names, n_features, argument):
     raise ValueError(f"{argument} names {key!r}, which is not a feature of X; {known}")
 
 
-def by_feature(values, names, n_features, argument):
+def by_feature(values: Any, names: Sequence[Any], n_features: int, argument: str) -> Any:
     """Return the values of a mapping or a Series as a dict by feature number; others as they are."""
     keyed = by_key(values, argument)
     if not isinstance(keyed, Mapping):
@@ -55,7 +58,7 @@ def by_feature(values, names, n_features, argument):
     return {feature: keyed[key] for feature, key in entries}
 
 
-def chosen_features(values, names, n_features, argument):
+def chosen_features(values: Any, names: Sequence[Any], n_features: int, argument: str) -> np.ndarray:
     """Return bool[n_features], given a mask, numbers or names, or a mapping of these to True or False."""
     keyed = by_key(values, argument)
     if isinstance(keyed, Mapping) and all(isinstance(one, bool | np.bool_) for one in keyed.values()):
@@ -87,13 +90,13 @@ def chosen_features(values, names, n_features, argument):
     return chosen
 
 
-def refuse_counted(values, names, argument):
+def refuse_counted(values: Any, names: Sequence[Any], argument: str) -> None:
     """Refuse a Series of one value per feature, indexed from 0, if columns are called by numbers."""
     if hasattr(values, "to_dict"):
         _refuse_numbers_as_names(0, names, argument)
 
 
-def _refuse_numbers_as_names(key, names, argument):
+def _refuse_numbers_as_names(key: Any, names: Sequence[Any], argument: str) -> None:
     if names and isinstance(names[0], Integral):
         raise ValueError(
             f"{argument} has {key!r}, but the columns of X are called "
@@ -102,9 +105,9 @@ def _refuse_numbers_as_names(key, names, argument):
         )
 
 
-def refuse_repeated(entries, argument):
+def refuse_repeated(entries: list[tuple[Any, ...]], argument: str) -> None:
     """Refuse two keys for one feature, given pairs of a feature and its key."""
-    seen = {}
+    seen: dict[int, Any] = {}
     for feature, key in entries:
         if feature in seen:
             raise ValueError(

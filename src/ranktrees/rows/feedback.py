@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.numeric import unmasked
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.rows.data import FitData
 
 __all__ = ["Feedback", "Preferences", "pairs_among", "preference_accuracy_score"]
 
@@ -43,7 +48,7 @@ class Preferences:
     for_second: np.ndarray
 
     @classmethod
-    def of(cls, pairs, weights, targets):
+    def of(cls, pairs: np.ndarray, weights: np.ndarray, targets: np.ndarray) -> Self:
         """Sum up judgements, which have been checked already.
 
         Parameters
@@ -73,7 +78,7 @@ class Preferences:
         sums = (np.add.reduceat(values[order], starts) for values in (for_first, for_second))
         return cls(first[starts], second[starts], *sums)
 
-    def among(self, rows, n_rows):
+    def among(self, rows: np.ndarray, n_rows: int) -> Preferences:
         """Return the entries whose two rows are both among some rows.
 
         Parameters
@@ -94,11 +99,11 @@ class Preferences:
         return Preferences(first[kept], second[kept], self.for_first[kept], self.for_second[kept])
 
     @property
-    def weight(self):
+    def weight(self) -> float:
         """The sum of the weights of all judgements."""
         return math.fsum(self.for_first.tolist()) + math.fsum(self.for_second.tolist())
 
-    def by_row(self, n_rows):
+    def by_row(self, n_rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Return each entry twice, from the side of either row, row by row (see preferences.pyx).
 
         Parameters
@@ -122,7 +127,7 @@ class Preferences:
         lost = np.concatenate([self.for_second, self.for_first])
         return starts, others[order], won[order], lost[order]
 
-    def agreement(self, scores):
+    def agreement(self, scores: np.ndarray) -> float:
         """Return the weighted share of judgements that scores agree with; see `preference_accuracy_score`."""
         above = np.sign(scores[self.first] - scores[self.second])
         right = self.for_first * (0.5 + 0.5 * above) + self.for_second * (0.5 - 0.5 * above)
@@ -139,7 +144,7 @@ class Feedback:
     position: Any = None
     suffix: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("pair_weight", "pair_target"):
             if self.pairs is None and getattr(self, name) is not None:
                 raise ValueError(
@@ -148,12 +153,12 @@ class Feedback:
                 )
 
     @property
-    def given(self):
+    def given(self) -> list[Any]:
         """The names of the arguments that were given."""
         names = ("pairs", "pair_weight", "pair_target", "position")
         return [name + self.suffix for name in names if getattr(self, name) is not None]
 
-    def joined(self, data):
+    def joined(self, data: FitData) -> FitData:
         """Check pairs and positions, and return the data with these added.
 
         Parameters
@@ -175,7 +180,7 @@ class Feedback:
             data = replace(data, positions=self._positions(data))
         return data
 
-    def _preferences(self, data):
+    def _preferences(self, data: FitData) -> Preferences:
         pairs, weights, targets = checked_pairs(
             self.pairs, self.pair_weight, self.pair_target, data.n_rows, self.suffix
         )
@@ -194,7 +199,7 @@ class Feedback:
             )
         return Preferences.of(internal, weights, targets)
 
-    def _positions(self, data):
+    def _positions(self, data: FitData) -> np.ndarray | None:
         name = f"position{self.suffix}"
         expected = "expected the rank at which each row was shown, whole numbers from 1"
         try:
@@ -222,7 +227,13 @@ class Feedback:
 NOTHING = Feedback()
 
 
-def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
+def checked_pairs(
+    pairs: ArrayLike,
+    pair_weight: ArrayLike | None,
+    pair_target: ArrayLike | None,
+    n_rows: int,
+    suffix: str = "",
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Check pairs of rows, their weights and their targets.
 
     Parameters
@@ -262,8 +273,10 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
         )
     pairs = pairs.astype(np.int64)
     if (same := pairs[:, 0] == pairs[:, 1]).any():
-        k = int(np.argmax(same))
-        raise ValueError(f"{name}[{k}] compares row {pairs[k, 0]} with itself; {expected}: drop such pairs.")
+        first = int(np.argmax(same))
+        raise ValueError(
+            f"{name}[{first}] compares row {pairs[first, 0]} with itself; {expected}: drop such pairs."
+        )
     weights = _of_pairs(pair_weight, len(pairs), f"pair_weight{suffix}", "a finite weight >= 0", math.inf)
     targets = _of_pairs(
         pair_target,
@@ -284,7 +297,7 @@ def checked_pairs(pairs, pair_weight, pair_target, n_rows, suffix=""):
     return pairs, weights, targets
 
 
-def _of_pairs(values, n_pairs, name, what, high):
+def _of_pairs(values: Any, n_pairs: int, name: str, what: str, high: float) -> np.ndarray:
     expected = f"expected {what}, for each of the {n_pairs} pairs"
     if values is None:
         return np.ones(n_pairs)
@@ -300,7 +313,7 @@ def _of_pairs(values, n_pairs, name, what, high):
     return numbers
 
 
-def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
+def pairs_among(pairs: ArrayLike, rows: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Return the pairs whose two rows are both among some rows, by their numbers among those.
 
     Pairs refer to rows by their numbers in the ``X`` that they are passed with. If some of the rows are
@@ -363,7 +376,13 @@ def pairs_among(pairs, rows) -> tuple[np.ndarray, np.ndarray]:
     return order[places[kept]], kept
 
 
-def preference_accuracy_score(y_score, pairs, *, pair_weight=None, pair_target=None) -> float:
+def preference_accuracy_score(
+    y_score: ArrayLike,
+    pairs: ArrayLike,
+    *,
+    pair_weight: ArrayLike | None = None,
+    pair_target: ArrayLike | None = None,
+) -> float:
     r"""Return the share of judgements about pairs of rows with which scores agree.
 
     .. math:: \frac{\sum_k w_k \left(P_k\, [s_{i_k} > s_{j_k}] + (1 - P_k)\, [s_{i_k} < s_{j_k}]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator, Mapping
 from datetime import date, datetime, timedelta
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +13,11 @@ from ranktrees.rows.sparse import read_sparse
 from ranktrees.rows.values import as_float, as_seen, is_missing, several
 from ranktrees.support.warning import FitWarning, warn
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
 
-def is_one_array(X) -> bool:
+
+def is_one_array(X: RowsLike) -> bool:
     """Whether this is a pandas frame of one float dtype, whose columns take longer to read than to score."""
     return (
         hasattr(X, "iloc")
@@ -22,7 +26,7 @@ def is_one_array(X) -> bool:
     )
 
 
-def frame_columns(X) -> list[tuple[Any, Any]] | None:
+def frame_columns(X: RowsLike) -> list[tuple[Any, Any]] | None:
     """Return the (name, column) pairs of a pandas, polars or Arrow frame; None for anything else."""
     if hasattr(X, "iloc") and hasattr(X, "columns"):
         return list(X.items())
@@ -59,7 +63,9 @@ def warn_of_order(named: dict[str, Any]) -> None:
             )
 
 
-def read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name: str):
+def read_frame(
+    X: RowsLike, columns: list[tuple[Any, Any]], levels: Mapping[int, tuple[Any, ...]], name: str
+) -> Any:
     dtypes = {getattr(column, "dtype", None) for _, column in columns}
     if hasattr(X, "iloc") and not levels and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
         return read_sparse(X.sparse.to_coo(), name)
@@ -73,7 +79,7 @@ def read_frame(X, columns: list[tuple[Any, Any]], levels: dict[int, tuple], name
     return rows
 
 
-def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
+def _read_column(column: Any, levels: tuple[Any, ...] | None, named: str) -> np.ndarray:
     if levels is not None:
         return _read_categories(_values(column), levels, named)
     if is_category(column):
@@ -94,7 +100,7 @@ def _read_column(column, levels: tuple | None, named: str) -> np.ndarray:
     return values
 
 
-def _read_categories(values: list, levels: tuple, named: str) -> np.ndarray:
+def _read_categories(values: list[Any], levels: tuple[Any, ...], named: str) -> np.ndarray:
     code_of = {level: code for code, level in enumerate(levels)}
     codes = np.array([code_of.get(value, np.nan) for value in values], np.float32)
     without_code = [values[row] for row in np.flatnonzero(np.isnan(codes))]
@@ -110,7 +116,7 @@ def _read_categories(values: list, levels: tuple, named: str) -> np.ndarray:
     return codes
 
 
-def kind_of(level) -> str:
+def kind_of(level: Hashable) -> str:
     """Return the kind of a level. Only a value of the same kind can be an unseen level of a column.
 
     Parameters
@@ -138,12 +144,12 @@ def kind_of(level) -> str:
     return next((kind for kind, types in kinds.items() if isinstance(level, types)), type(level).__name__)
 
 
-def _without_missing(column) -> np.ndarray:
+def _without_missing(column: Any) -> np.ndarray:
     drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None) or column.drop_null
     return np.asarray(drop())
 
 
-def missing_mask(column) -> np.ndarray | None:
+def missing_mask(column: Any) -> np.ndarray | None:
     """Return where a data frame's column (or a masked array) has nulls; None if it cannot have any."""
     if isinstance(column, np.ma.MaskedArray):
         return np.ma.getmaskarray(column)
@@ -157,13 +163,13 @@ def missing_mask(column) -> np.ndarray | None:
     return None
 
 
-def is_category(column) -> bool:
+def is_category(column: Any) -> bool:
     dtype = getattr(column, "dtype", getattr(column, "type", None))
     dtype = getattr(dtype, "pyarrow_dtype", dtype)
     return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
 
 
-def holds_texts(column) -> bool:
+def holds_texts(column: Any) -> bool:
     """Whether a column has a dtype of strings, or is of objects some of which are strings."""
     dtype = getattr(column, "dtype", getattr(column, "type", None))
     dtype = getattr(dtype, "pyarrow_dtype", dtype)
@@ -172,7 +178,7 @@ def holds_texts(column) -> bool:
     return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))
 
 
-def _values(column) -> list:
+def _values(column: Any) -> list[Any]:
     if hasattr(column, "to_pylist"):  # np.asarray turns the nulls of an Arrow dictionary into levels
         return column.to_pylist()
     if type(column.dtype).__name__ == "CategoricalDtype":  # beside a NaN, integers would be floats
@@ -181,12 +187,12 @@ def _values(column) -> list:
     return np.asarray(column, dtype=object).tolist()
 
 
-def levels_of(column) -> tuple:
+def levels_of(column: Any) -> tuple[Any, ...]:
     """Return the distinct values of a column without the missing ones, sorted."""
     return sorted_levels(value for value in set(_values(column)) if not is_missing(value))
 
 
-def sorted_levels(values) -> tuple:
+def sorted_levels(values: Iterator[Any] | list[str]) -> tuple[Any, ...]:
     """Return the distinct values, sorted; if types are mixed, by the name of the type first.
 
     Parameters

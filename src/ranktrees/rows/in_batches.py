@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import copy
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,10 +16,22 @@ from ranktrees.rows.queries import find_queries, ids_in, qid_of, runs_in
 from ranktrees.rows.values import as_seen, shape_of
 from ranktrees.support.spool import Spool
 
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.rows.batches import Batch
+    from ranktrees.support.annotations import RowsLike
+
 _KINDS_OF_COLUMNS = {"number", "str", "bytes", "date", "datetime", "timedelta"}
 
 
-def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bool, communicator):
+def read_batches(
+    estimator: Any,
+    batches: Batches,
+    others: dict[Any, Any],
+    name: str,
+    reset: bool,
+    communicator: Communicator,
+) -> tuple[Any, np.ndarray | None, np.ndarray | None, Any]:
     """Read batches and check them one by one.
 
     Returns (rows on disk, labels, weights, query ids). If there is a single rank, the query ids are replaced
@@ -85,11 +98,11 @@ def read_batches(estimator, batches: Batches, others: dict, name: str, reset: bo
 class _QueryNumbers:
     """Numbers the queries of all batches."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.number_of: dict[Hashable, int] = {}
         self.first_of_kind: dict[str, str] = {}
 
-    def of(self, batch, n_rows: int, of_batch: str) -> np.ndarray | None:
+    def of(self, batch: Batch, n_rows: int, of_batch: str) -> np.ndarray | None:
         """Return the number of the query of each row of a batch; None if it has no ids."""
         ids = {f"qid{of_batch}": batch.qid}
         holders = {f"y{of_batch}": batch.y, f"X{of_batch}": batch.X}
@@ -102,7 +115,7 @@ class _QueryNumbers:
         numbers = [self.number_of.setdefault(value, len(self.number_of)) for value in values]
         return np.repeat(numbers, lengths)
 
-    def _require_one_kind(self, values: list, of_batch: str) -> None:
+    def _require_one_kind(self, values: list[Any], of_batch: str) -> None:
         """Refuse numbers in one batch and strings in another: a reader may guess types batch by batch."""
         kinds = {kind_of(value) for value in {type(value): value for value in values}.values()}
         if len(kinds) > 1 or not kinds <= _KINDS_OF_COLUMNS:
@@ -122,7 +135,7 @@ class _QueryNumbers:
         return np.fromiter(self.number_of, object, len(self.number_of))
 
 
-def _require_some_rows(X, name: str) -> None:
+def _require_some_rows(X: RowsLike, name: str) -> None:
     """Refuse a batch without rows. What is not a matrix is refused when columns are checked."""
     if shape_of(X)[0] == 0:
         raise ValueError(
@@ -131,7 +144,7 @@ def _require_some_rows(X, name: str) -> None:
         )
 
 
-def _joined(parts: list, what: str) -> np.ndarray | None:
+def _joined(parts: list[Any], what: str) -> np.ndarray | None:
     """Join the labels, weights or queries of all batches; None if no batch has any."""
     lacking = [part is None for part in parts]
     if all(lacking):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import is_classifier
@@ -11,8 +13,11 @@ from ranktrees.rows.frames import missing_mask
 from ranktrees.rows.values import as_float, as_seen, is_missing, is_number
 from ranktrees.support.warning import warn
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.ndarray:
+
+def check_labels(y: ArrayLike, n_rows: int, name: str, rows_name: str, estimator: Any) -> np.ndarray:
     if y is None:
         raise ValueError(
             f"This {type(estimator).__name__} estimator requires y to be passed, but the target y is None: "
@@ -41,7 +46,7 @@ def check_labels(y, n_rows: int, name: str, rows_name: str, estimator) -> np.nda
     return labels
 
 
-def _class_names(y, name: str) -> np.ndarray:
+def _class_names(y: ArrayLike, name: str) -> np.ndarray:
     """Return the labels of a classifier as they are, of whatever shape."""
     missing = missing_mask(y)
     names = column_array(y, name)
@@ -97,7 +102,7 @@ def class_numbers(labels: np.ndarray, classes: np.ndarray, name: str) -> np.ndar
     return np.array([number_of[value] for value in given])[place]
 
 
-def _comparable(classes: np.ndarray, seen: np.ndarray) -> tuple[list, list]:
+def _comparable(classes: np.ndarray, seen: np.ndarray) -> tuple[list[Any], list[Any]]:
     """Return the values of both; dates and durations in one unit, since libraries use different ones."""
     if classes.dtype.kind == seen.dtype.kind and seen.dtype.kind in "mM":
         unit = np.promote_types(classes.dtype, seen.dtype)
@@ -105,7 +110,9 @@ def _comparable(classes: np.ndarray, seen: np.ndarray) -> tuple[list, list]:
     return classes.tolist(), seen.tolist()
 
 
-def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.ndarray | None:
+def check_weights(
+    sample_weight: ArrayLike | None, n_rows: int, n_queries: int, name: str
+) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = _numbers(sample_weight, name, "weight")
@@ -130,7 +137,7 @@ def check_weights(sample_weight, n_rows: int, n_queries: int, name: str) -> np.n
     return weights
 
 
-def require_finite_sum(weights, name: str) -> None:
+def require_finite_sum(weights: ArrayLike, name: str) -> None:
     """Refuse weights whose sum, by which means are divided, is too large for a float.
 
     Parameters
@@ -153,7 +160,7 @@ def require_finite_sum(weights, name: str) -> None:
         )
 
 
-def _numbers(values, name: str, kind: str) -> np.ndarray:
+def _numbers(values: Any, name: str, kind: str) -> np.ndarray:
     """Return labels or weights as float64, of whatever shape."""
     missing = missing_mask(values)
     if missing is not None and missing.any():
@@ -178,7 +185,7 @@ def _numbers(values, name: str, kind: str) -> np.ndarray:
     return as_float(array, lambda _: name).astype(np.float64, copy=False)
 
 
-def column_array(values, name: str) -> np.ndarray:
+def column_array(values: Any, name: str) -> np.ndarray:
     try:
         return np.asarray(values)
     except ValueError as error:

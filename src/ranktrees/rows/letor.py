@@ -5,6 +5,8 @@ this parser lets pass (a missing qid, a label that is not a number, an underscor
 for here. A block that does not pass is read again, slowly, to name the line.
 """
 
+from __future__ import annotations
+
 import bz2
 import codecs
 import gzip
@@ -14,11 +16,13 @@ import os
 import re
 import zlib
 from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,12 +32,17 @@ from sklearn.utils import Bunch, check_array
 from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole, unmasked
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike
+
+    from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
+
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
-_OPENERS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
 _PARTS = ("train", "vali", "test")
 
@@ -53,16 +62,42 @@ _NUMBER = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(
 _QID = re.compile(_QUERY)
 
 
+@overload
 def load_letor(
-    path,
+    path: PathLike | BinaryIO,
     *,
-    n_features=None,
-    dtype=np.float32,
-    sparse=False,
-    absent=0.0,
-    return_ids=False,
-    return_X_y_qid=False,
-):
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    sparse: bool = False,
+    absent: float = 0.0,
+    return_ids: bool = False,
+    return_X_y_qid: Literal[False] = False,
+) -> Bunch: ...
+
+
+@overload
+def load_letor(
+    path: PathLike | BinaryIO,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    sparse: bool = False,
+    absent: float = 0.0,
+    return_ids: bool = False,
+    return_X_y_qid: Literal[True],
+) -> tuple[Any, ...]: ...
+
+
+def load_letor(
+    path: PathLike | BinaryIO,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    sparse: bool = False,
+    absent: float = 0.0,
+    return_ids: bool = False,
+    return_X_y_qid: bool = False,
+) -> Any:
     """Read a LETOR file (svmlight with ``qid:``).
 
     A line is one row, such as ``2 qid:10 1:0.03 2:0.1 46:0.076 # docid = GX029-35-5894638``. It holds the
@@ -147,7 +182,10 @@ def load_letor(
     array(['GX-1', 'GX-2', ''], dtype=object)
     """
     dtype = _check_options(n_features, dtype, sparse, absent)
-    parts, labels, qids, ids = deque(), [], [], []
+    parts: deque[Any] = deque()
+    labels: list[np.ndarray] = []
+    qids: list[np.ndarray] = []
+    ids: list[str] = []
     seen = _Seen()
     for X, y, qid, texts, line_of in _read(path, n_features, dtype):
         if n_features is None and not sparse:
@@ -176,8 +214,14 @@ def load_letor(
 
 
 def load_letor_folds(
-    folder, *, n_features=None, dtype=np.float32, sparse=False, absent=0.0, return_ids=False
-):
+    folder: PathLike,
+    *,
+    n_features: int | None = None,
+    dtype: DTypeLike = np.float32,
+    sparse: bool = False,
+    absent: float = 0.0,
+    return_ids: bool = False,
+) -> Iterator[Bunch]:
     """Read the folds of a LETOR data set, all with the same number of features.
 
     Parameters
@@ -229,7 +273,7 @@ def load_letor_folds(
         if not sparse:
             seen.require_dense(dtype, "sparse=True for CSR matrices")
         n_features = seen.largest or None
-    options = {"dtype": dtype, "sparse": sparse, "absent": absent, "return_ids": return_ids}
+    options: dict[str, Any] = {"dtype": dtype, "sparse": sparse, "absent": absent, "return_ids": return_ids}
     return (
         Bunch(
             name=name,
@@ -239,7 +283,15 @@ def load_letor_folds(
     )
 
 
-def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
+def dump_letor(
+    path: PathLike | BinaryIO,
+    X: RowsLike,
+    y: ArrayLike,
+    qid: IdsLike,
+    *,
+    ids: ArrayLike | None = None,
+    keep_zeros: bool | None = None,
+) -> None:
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
     Values are written with as few digits as distinguish them in their own type, float32 or float64. Features
@@ -334,13 +386,13 @@ def dump_letor(path, X, y, qid, *, ids=None, keep_zeros=None):
 # Files
 
 
-def _name(path):
+def _name(path: Any) -> str:
     if hasattr(path, "read") or hasattr(path, "write"):
         return str(getattr(path, "name", "the open file"))
     return os.fspath(path)
 
 
-def _open(path, mode):
+def _open(path: Any, mode: str) -> Any:
     if hasattr(path, "read") or hasattr(path, "write"):
         if isinstance(path, io.TextIOBase):
             raise ValueError(
@@ -357,7 +409,7 @@ def _open(path, mode):
 
 
 @contextmanager
-def _reading(path):
+def _reading(path: Any) -> Iterator[Any]:
     try:
         with _open(path, "rb") as stream:
             yield stream
@@ -370,7 +422,7 @@ def _reading(path):
         ) from error
 
 
-def _blocks(stream):
+def _blocks(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, each with the number of its first line."""
     line = 1
     while block := stream.read(_BLOCK_BYTES):
@@ -379,7 +431,7 @@ def _blocks(stream):
         line += block.count(b"\n")
 
 
-def _find_folds(folder):
+def _find_folds(folder: Any) -> list[Path]:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder; expected one that holds Fold1, Fold2 ...")
@@ -391,7 +443,7 @@ def _find_folds(folder):
     return [inner for _, inner in sorted(numbered)] or [folder]
 
 
-def _find_part(fold, part):
+def _find_part(fold: Path, part: str) -> Path:
     for suffix in ("", *_OPENERS):
         path = fold / f"{part}.txt{suffix}"
         if path.is_file():
@@ -411,7 +463,7 @@ class _Seen:
     n_rows: int = 0
     n_values: int = 0
 
-    def require_dense(self, dtype, otherwise=None):
+    def require_dense(self, dtype: np.dtype[Any], otherwise: str | None = None) -> None:
         """Raise for a dense array that would be large and nearly empty, since a feature may be mistyped."""
         n_cells = self.n_rows * self.largest
         if n_cells * dtype.itemsize <= _LARGE_BYTES or n_cells <= _CELLS_PER_VALUE * self.n_values:
@@ -425,7 +477,7 @@ class _Seen:
         )
 
 
-def _scan(paths):
+def _scan(paths: Iterable[Any]) -> _Seen:
     """Return what is seen in a quick scan of the last pair of each line. Malformed lines are skipped."""
     seen = _Seen()
     for path in paths:
@@ -441,22 +493,22 @@ def _scan(paths):
     return seen
 
 
-def _last_feature(line):
+def _last_feature(line: bytes) -> int:
     """The feature of the last pair of a line, or 0 if there is none."""
     before = line.rpartition(b":")[0][-12:]  # two more digits than the largest feature has
     token = before.split()[-1:]
     return int(token[0]) if token and _INTEGER.fullmatch(token[0]) else 0
 
 
-def _no_rows(paths):
+def _no_rows(paths: Sequence[Any]) -> ValueError:
     return ValueError(f"{_names(paths)} no rows; expected lines such as '2 qid:10 1:0.03 2:0.1'.")
 
 
-def _no_features(paths):
+def _no_features(paths: Sequence[Any]) -> ValueError:
     return ValueError(f"{_names(paths)} no feature:value pair; pass n_features if that is intended.")
 
 
-def _names(paths):
+def _names(paths: Sequence[Any]) -> str:
     first, *others = map(_name, paths)
     return f"{first} and {len(others)} more hold" if others else f"{first} holds"
 
@@ -464,7 +516,7 @@ def _names(paths):
 # Reading
 
 
-def _check_options(n_features, dtype, sparse, absent):
+def _check_options(n_features: int | None, dtype: DTypeLike, sparse: bool, absent: float) -> np.dtype[Any]:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}; expected np.float32 or np.float64.")
     if n_features is not None and not is_whole(n_features, 1):
@@ -478,7 +530,9 @@ def _check_options(n_features, dtype, sparse, absent):
     return np.dtype(dtype)
 
 
-def letor_batches(paths, batch_rows, n_features, dtype, absent):
+def letor_batches(
+    paths: Sequence[Any], batch_rows: int, n_features: int | None, dtype: Any, absent: float
+) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
     """Yield (X, y, qid) of about ``batch_rows`` rows: whole blocks of lines, one file after the other."""
     dtype = _check_options(n_features, dtype, False, absent)
     if n_features is None:
@@ -506,7 +560,7 @@ def letor_batches(paths, batch_rows, n_features, dtype, absent):
         raise _no_rows(paths)
 
 
-def _next_rows(blocks, n_rows):
+def _next_rows(blocks: Iterator[Any], n_rows: int) -> Any:
     """Values, labels and queries of the next blocks that together hold ``n_rows`` rows, or what is left."""
     some = []
     while n_rows > 0 and (block := next(blocks, None)) is not None:
@@ -515,7 +569,9 @@ def _next_rows(blocks, n_rows):
     return some
 
 
-def _read(path, n_features, dtype):
+def _read(
+    path: Any, n_features: int | None, dtype: np.dtype[Any]
+) -> Iterator[tuple[Any, np.ndarray, np.ndarray, list[bytes], Callable[[int], int]]]:
     """Yield the blocks of a file that hold rows: values as CSR, labels, and queries and ids as bytes.
 
     With each block comes a function that returns the first line of the block that names a given feature.
@@ -528,18 +584,21 @@ def _read(path, n_features, dtype):
                 yield X, y, queries, ids, partial(_line_naming, block, first_line)
 
 
-def _line_naming(block, first_line, feature):
+def _line_naming(block: bytes, first_line: int, feature: int) -> int:
     """The number of the first line of a block that names a feature; one line must do so."""
     pair = re.compile(rb"\s\+?0*%d:" % feature)
     lines = enumerate(block.split(b"\n"), first_line)
     return next(number for number, line in lines if pair.search(line.partition(b"#")[0]))
 
 
-def _parse(block, name, first_line, n_features, dtype):
+def _parse(
+    block: bytes, name: str, first_line: int, n_features: int | None, dtype: np.dtype[Any]
+) -> tuple[Any, Any, np.ndarray]:
     """Read a block: for each row (label, qid, pairs, id) as bytes, the values as CSR, the labels."""
     rows = _ROW.findall(block)
     failure = None
-    X = y = None
+    X: Any = None
+    y: Any = None
     try:
         if rows:
             X, y = load_svmlight_file(io.BytesIO(block), dtype=dtype, zero_based=False)
@@ -565,7 +624,7 @@ def _parse(block, name, first_line, n_features, dtype):
     return rows, X, y
 
 
-def _find_problem(line, n_features, dtype):
+def _find_problem(line: Any, n_features: int | None, dtype: np.dtype[Any]) -> str | None:
     """Describe in words what is malformed in a line, or return None."""
     line = line.partition(b"#")[0]
     tokens = line.split()
@@ -620,26 +679,26 @@ def _find_problem(line, n_features, dtype):
     return None
 
 
-def _is_number(text):
+def _is_number(text: bytes) -> bool:
     return _NUMBER.fullmatch(text) is not None
 
 
-def _quote(text):
+def _quote(text: Any) -> str:
     text = _decode(text)
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def _decode(text):
+def _decode(text: bytes) -> str:
     return text.decode("utf-8", "surrogateescape")
 
 
-def _dense(X, absent):
+def _dense(X: RowsLike, absent: float) -> np.ndarray:
     dense = np.full(X.shape, absent, X.dtype)
     dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
     return dense
 
 
-def _stack_dense(parts, n_features, dtype, absent):
+def _stack_dense(parts: Any, n_features: int, dtype: np.dtype[Any], absent: float) -> np.ndarray:
     # Parts are freed as they are copied, so that the peak of memory is little more than the result.
     X = np.empty((sum(len(part) for part in parts), n_features), dtype)
     start = 0
@@ -652,14 +711,14 @@ def _stack_dense(parts, n_features, dtype, absent):
     return X
 
 
-def _stack_sparse(parts, n_features):
+def _stack_sparse(parts: Any, n_features: int) -> Any:
     for part in parts:
         part.eliminate_zeros()
         part.resize(part.shape[0], n_features)
     return sp.vstack(parts, format="csr")
 
 
-def _read_qids(texts):
+def _read_qids(texts: np.ndarray) -> np.ndarray:
     """The queries as int64 if all are integers, else as str; each run of equal ones is converted once."""
     queries, runs = _runs(texts)
     integers = [_as_int64(query) for query in queries]
@@ -668,19 +727,19 @@ def _read_qids(texts):
     return np.repeat(np.array(integers, np.int64), runs)
 
 
-def _as_int64(query):
+def _as_int64(query: bytes) -> int | None:
     """The query as an integer, or None if it is another text or too large."""
     integer = int(query) if _INTEGER.fullmatch(query) else None
     return None if integer is None or abs(integer) > np.iinfo(np.int64).max else integer
 
 
-def _decoded(texts):
+def _decoded(texts: np.ndarray) -> np.ndarray:
     """The queries as str."""
     queries, runs = _runs(texts)
     return np.repeat(np.array([_decode(query) for query in queries]), runs)
 
 
-def _runs(texts):
+def _runs(texts: np.ndarray) -> tuple[list[bytes], np.ndarray]:
     """The first text of each run of equal texts, and the lengths of the runs."""
     first = np.flatnonzero(np.append(True, texts[1:] != texts[:-1]))
     return texts[first].tolist(), np.diff(np.append(first, len(texts)))
@@ -689,7 +748,7 @@ def _runs(texts):
 # Writing
 
 
-def _entries(X, keep_zeros):
+def _entries(X: RowsLike, keep_zeros: bool | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Row, feature and value of the entries of X that are to be written, in the order of the rows."""
     if sp.issparse(X):
         row, feature, value = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices, X.data
@@ -700,7 +759,7 @@ def _entries(X, keep_zeros):
     return row, feature, X[row, feature]
 
 
-def _texts(values):
+def _texts(values: np.ndarray) -> list[str]:
     """For each float, the shortest decimal text that reads back as the same float."""
     texts = values.astype("U32")
     if values.dtype == np.float32:
@@ -711,7 +770,7 @@ def _texts(values):
     return [text.removesuffix(".0") for text in texts.tolist()]
 
 
-def _check_length(name, values, n_rows):
+def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
     if values.shape != (n_rows,):
         raise ValueError(
             f"{name} has shape {values.shape}; expected ({n_rows},), an entry for each row of X."
@@ -719,7 +778,7 @@ def _check_length(name, values, n_rows):
     return values
 
 
-def _check_qids(qid):
+def _check_qids(qid: np.ndarray) -> list[bytes]:
     texts = []
     for query in qid.tolist():
         if is_whole(query):
@@ -739,7 +798,7 @@ def _check_qids(qid):
     return texts
 
 
-def _check_ids(ids):
+def _check_ids(ids: np.ndarray) -> list[bytes]:
     endings = []
     for document in ids.tolist():
         text = str(document).encode("utf-8", "surrogateescape")

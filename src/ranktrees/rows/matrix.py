@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,8 +24,11 @@ from ranktrees.rows.sparse import read_sparse
 from ranktrees.rows.values import SKLEARN_VERSION, as_float, as_seen
 from ranktrees.support.spool import Spool
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
 
-def check_rows(estimator, X, *, reset: bool, name: str = "X"):
+
+def check_rows(estimator: Any, X: RowsLike, *, reset: bool, name: str = "X") -> Any:
     """Check the rows and bring them into one of the few forms that the kernels read.
 
     Float32 and float64 values stay as they are. Integers, booleans and half floats become float32 if that is
@@ -86,7 +89,7 @@ def check_rows(estimator, X, *, reset: bool, name: str = "X"):
     return rows
 
 
-def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
+def check_columns(estimator: Any, X: RowsLike, *, reset: bool, name: str = "X") -> None:
     """Check the number and the names of the columns of rows whose values another estimator reads.
 
     Parameters
@@ -128,7 +131,7 @@ def check_columns(estimator, X, *, reset: bool, name: str = "X") -> None:
         raise ValueError(f"{name} does not match the X of fit: {error}") from error
 
 
-def category_columns(X, named: Any = None) -> dict[int, tuple]:
+def category_columns(X: RowsLike, named: Any = None) -> dict[int, tuple[Any, ...]]:
     """Return the columns that are categorical by their dtype, or hold named texts, with their levels.
 
     Parameters
@@ -163,7 +166,7 @@ def category_columns(X, named: Any = None) -> dict[int, tuple]:
     return {j: levels_of(column) for j, (_, column) in enumerate(columns) if chosen[j]}
 
 
-def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
+def joined_levels(some: Iterable[dict[int, tuple[Any, ...]]]) -> dict[int, tuple[Any, ...]]:
     """Return the levels of each category column that occur anywhere.
 
     Parameters
@@ -187,7 +190,9 @@ def joined_levels(some: Iterable[dict[int, tuple]]) -> dict[int, tuple]:
     }
 
 
-def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = False) -> None:
+def set_columns(
+    estimator: Any, X: RowsLike, rows: np.ndarray, levels: dict[int, tuple[Any, ...]], goes_on: bool = False
+) -> None:
     """Set the estimator's columns. If it `goes_on` from an earlier fit, they must be the same as before."""
     try:
         compare_columns(estimator, X, reset=not goes_on)
@@ -202,7 +207,7 @@ def set_columns(estimator, X, rows, levels: dict[int, tuple], goes_on: bool = Fa
     estimator._category_levels = levels
 
 
-def compare_columns(estimator, X, *, reset: bool) -> None:
+def compare_columns(estimator: Any, X: RowsLike, *, reset: bool) -> None:
     """Compare the number and the names of columns, as `check_columns` does.
 
     No rows are needed, since a rank may have none.
@@ -239,7 +244,7 @@ def compare_columns(estimator, X, *, reset: bool) -> None:
     _compare_other_names(estimator, X, reset)
 
 
-def _compare_other_names(estimator, X, reset: bool) -> None:
+def _compare_other_names(estimator: Any, X: RowsLike, reset: bool) -> None:
     """Do what scikit-learn does for column names that are strings, for numbers and all other names."""
     names = list(X.columns) if hasattr(X, "iloc") and hasattr(X, "columns") else []
     others = None if any(isinstance(name, str) for name in names) else names
@@ -255,7 +260,7 @@ def _compare_other_names(estimator, X, reset: bool) -> None:
         )
 
 
-def _named(X):
+def _named(X: RowsLike) -> Any:
     """Return what shows column names to scikit-learn, which before 1.9 cannot read those of polars 2."""
     if SKLEARN_VERSION < (1, 9) and hasattr(X, "get_columns") and not hasattr(X, "__dataframe__"):
         return _Named(X)
@@ -265,17 +270,21 @@ def _named(X):
 class _Named:
     """The dataframe interchange protocol, as far as scikit-learn uses it."""
 
-    def __init__(self, X):
+    def __init__(self, X: RowsLike) -> None:
         self.shape = X.shape
         self.column_names = lambda: X.columns
 
-    def __dataframe__(self):
+    def __dataframe__(self) -> Self:
         return self
 
 
 def rows_of(
-    X, levels: dict[int, tuple] | None, estimator, name: str, of_all: Callable = dict
-) -> tuple[Any, dict[int, tuple]]:
+    X: RowsLike,
+    levels: dict[int, tuple[Any, ...]] | None,
+    estimator: Any,
+    name: str,
+    of_all: Callable[..., Any] = dict,
+) -> tuple[Any, dict[int, tuple[Any, ...]]]:
     """Return the rows as the kernels read them, and the category levels.
 
     If `levels` is None, this is a fit. The levels are then the result of `of_all` for those of `X`. Every
@@ -307,7 +316,7 @@ def rows_of(
     return rows, {}
 
 
-def _require_two_dimensions(X, estimator, name: str) -> None:
+def _require_two_dimensions(X: RowsLike, estimator: Any, name: str) -> None:
     """Refuse all but a matrix of at least one row and one column; nested lists are checked once converted."""
     require_rows(X, name)
     shape = getattr(X, "shape", None)
@@ -317,7 +326,7 @@ def _require_two_dimensions(X, estimator, name: str) -> None:
         _require_size(shape, estimator, name, X)
 
 
-def require_rows(X, name: str) -> None:
+def require_rows(X: RowsLike, name: str) -> None:
     """Refuse anything that cannot be turned into rows."""
     refuse_batches(X, name)
     if isinstance(X, np.matrix):
@@ -348,7 +357,7 @@ def require_rows(X, name: str) -> None:
         raise _not_rows(X, name)
 
 
-def refuse_batches(X, name: str) -> None:
+def refuse_batches(X: RowsLike, name: str) -> None:
     if isinstance(X, Batches):
         raise TypeError(
             f"{name} is in batches, which only the fit of a tree estimator reads; expected rows: iterate "
@@ -356,14 +365,14 @@ def refuse_batches(X, name: str) -> None:
         )
 
 
-def _not_rows(X, name: str, instead: str = "the one from which it was made") -> ValueError:
+def _not_rows(X: RowsLike, name: str, instead: str = "the one from which it was made") -> ValueError:
     return ValueError(
         f"Expected 2D array, got scalar array instead: {name} is {as_seen(X)}; expected rows and columns, in "
         f"an array, a sparse matrix or a data frame: pass {instead}."
     )
 
 
-def _require_size(shape: tuple, estimator, name: str, X) -> None:
+def _require_size(shape: tuple[Any, ...], estimator: Any, name: str, X: RowsLike) -> None:
     by = f" by {type(estimator).__name__}"
     if len(shape) == 0:
         raise _not_rows(X, name)
@@ -386,7 +395,7 @@ def _require_size(shape: tuple, estimator, name: str, X) -> None:
             )
 
 
-def _require_distinct(names: list, name: str) -> None:
+def _require_distinct(names: list[Any], name: str) -> None:
     if len(set(names)) < len(names):
         twice = next(column for j, column in enumerate(names) if column in names[:j])
         raise ValueError(
@@ -395,7 +404,7 @@ def _require_distinct(names: list, name: str) -> None:
         )
 
 
-def read_array(X, name: str) -> np.ndarray:
+def read_array(X: RowsLike, name: str) -> np.ndarray:
     """Return the rows of an array as floats. If it is not two-dimensional, the caller must refuse it."""
     masked = np.ma.getmaskarray(X) if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X) else None
     try:

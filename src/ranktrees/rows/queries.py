@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Hashable, Sequence
 from inspect import signature
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import sklearn
@@ -15,15 +15,17 @@ from ranktrees.rows.frames import missing_mask, warn_of_order
 from ranktrees.rows.labels import column_array
 from ranktrees.rows.values import as_seen, is_missing
 
-# The rows in the order of their queries (None: as they are), and where each query begins.
-Queries: TypeAlias = tuple[np.ndarray | None, np.ndarray]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.support.annotations import IdsLike
 
 # The rows in the order of their queries (None: as they are), and where each query begins.
 Queries: TypeAlias = tuple[np.ndarray | None, np.ndarray]
 
 
 def query_offsets(
-    qid, n_rows: int, name: str = "qid", *, by_id: bool = False
+    qid: IdsLike, n_rows: int, name: str = "qid", *, by_id: bool = False
 ) -> tuple[np.ndarray | None, np.ndarray]:
     """Turn query ids into a row order and offsets.
 
@@ -77,7 +79,7 @@ def query_offsets(
     return np.argsort(np.repeat(codes, lengths), kind="stable"), offsets
 
 
-def ids_in(qid, n_rows: int, name: str) -> np.ndarray:
+def ids_in(qid: IdsLike, n_rows: int, name: str) -> np.ndarray:
     """Return `qid` as a vector of `n_rows` ids, none missing; as objects unless NumPy holds them exactly."""
     expected = f"expected one query id per row, {n_rows} in all"
     is_column = hasattr(qid, "__array__") or (isinstance(qid, Sequence) and not isinstance(qid, (str, bytes)))
@@ -184,7 +186,7 @@ def _rounded_id(name: str, ids: np.ndarray, row: int) -> ValueError:
     )
 
 
-def _is_hashable(value) -> bool:
+def _is_hashable(value: object) -> bool:
     try:
         hash(value)
     except TypeError:
@@ -192,7 +194,7 @@ def _is_hashable(value) -> bool:
     return True
 
 
-def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
+def sizes_to_qid(group: ArrayLike, n_rows: int, name: str = "group") -> np.ndarray:
     """Turn query sizes, as LightGBM takes them, into one id per row.
 
     Parameters
@@ -249,7 +251,7 @@ def sizes_to_qid(group, n_rows: int, name: str = "group") -> np.ndarray:
     return np.repeat(np.arange(len(sizes)), sizes)
 
 
-def qid_of(y_or_X):
+def qid_of(y_or_X: Any) -> Any:
     """Return the query ids in the index of a pandas object.
 
     If the index of a `y` Series or an `X` frame has a level named "qid", the object carries its query ids
@@ -280,7 +282,7 @@ def qid_of(y_or_X):
     >>> qid_of([2, 0, 1]) is None
     True
     """
-    index = getattr(y_or_X, "index", None)
+    index: Any = getattr(y_or_X, "index", None)
     levels = list(getattr(index, "names", ())) if hasattr(y_or_X, "iloc") else []
     if levels.count("qid") > 1:
         raise ValueError(
@@ -291,7 +293,7 @@ def qid_of(y_or_X):
 
 
 def find_queries(
-    n_rows: int, ids: dict, holders: dict, *, by_id: bool = False
+    n_rows: int, ids: dict[str, Any], holders: dict[str, Any], *, by_id: bool = False
 ) -> tuple[np.ndarray | None, np.ndarray] | None:
     """Return order and offsets from every source of query ids that was given. The sources must agree.
 
@@ -338,7 +340,7 @@ def find_queries(
     return queries
 
 
-def sources_of(ids: dict, holders: dict) -> dict:
+def sources_of(ids: dict[str, Any], holders: dict[str, Any]) -> dict[str, Any]:
     """Return the query ids that were given, by the names that messages use."""
     sources = {name: values for name, values in ids.items() if values is not None}
     for name, holder in holders.items():
@@ -347,7 +349,7 @@ def sources_of(ids: dict, holders: dict) -> dict:
     return sources
 
 
-def ids_of_queries(qid, order: np.ndarray | None, offsets: np.ndarray) -> list:
+def ids_of_queries(qid: IdsLike, order: np.ndarray | None, offsets: np.ndarray) -> list[Any]:
     """Return the id of each query, as it was given.
 
     Parameters
@@ -399,7 +401,9 @@ def query_of_rows(order: np.ndarray | None, offsets: np.ndarray) -> np.ndarray:
     return query_of_row
 
 
-def find_query_of_rows(n_rows: int, ids: dict, holders: dict, group=None) -> np.ndarray | None:
+def find_query_of_rows(
+    n_rows: int, ids: dict[str, Any], holders: dict[str, Any], group: ArrayLike | None = None
+) -> np.ndarray | None:
     """Return the number of the query of each row; None if there are neither ids nor sizes, ``group``."""
     if group is not None:
         ids = ids | {"group": sizes_to_qid(group, n_rows)}
@@ -407,7 +411,9 @@ def find_query_of_rows(n_rows: int, ids: dict, holders: dict, group=None) -> np.
     return None if queries is None else query_of_rows(*queries)
 
 
-def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple[Any, dict]:
+def hand_queries(
+    estimator: Any, method: str, y: ArrayLike, queries: np.ndarray | None
+) -> tuple[Any, dict[str, Any]]:
     """Return labels and query ids in the form in which a method of any estimator takes them.
 
     If scikit-learn's metadata routing is enabled, the ids are passed to those that request them, by the names
@@ -457,7 +463,7 @@ def hand_queries(estimator, method: str, y, queries: np.ndarray | None) -> tuple
     return carry_queries(y, queries), {}
 
 
-def wants_queries_together(estimator) -> bool:
+def wants_queries_together(estimator: Any) -> bool:
     """Whether an estimator is a ranker like those of other libraries, by the parameters of its ``fit``.
 
     Such a ranker has ``group`` or ``group_id``, which belong to rows that are sorted by query, and so does a
@@ -483,7 +489,7 @@ def wants_queries_together(estimator) -> bool:
     return bool(names & {"group", "group_id"}) and "groups" not in names
 
 
-def carry_queries(y, queries: np.ndarray):
+def carry_queries(y: Any, queries: np.ndarray | None) -> Any:
     """Return labels whose index has a level named "qid" with the query of each row, if pandas is installed.
 
     Parameters

@@ -4,13 +4,22 @@ Every draw is a function of (seed, stream, number of the row or query). It does 
 order, or how the rows are dealt to threads.
 """
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ranktrees._core.rows import sampling
 from ranktrees.processes.sharing import ALL
 from ranktrees.support.parallel import threads_for
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ranktrees.processes.sharing import Share
+    from ranktrees.rows.data import FitData
 
 # The purposes of the random numbers of a round; see ``stream``.
 ROWS, QUERIES, FEATURES, HELD_OUT, ROUNDING, N_STREAMS = range(6)
@@ -21,12 +30,12 @@ STREAM_OF_CUTS = (1 << 63) - 1
 N_CELLS = 1 << 12  # in which uniform numbers are counted
 
 
-def stream(iteration, purpose):
+def stream(iteration: int, purpose: int) -> int:
     """Return the number of the stream that is used in this round for this purpose only."""
     return iteration * N_STREAMS + purpose
 
 
-def stream_of_objective(iteration):
+def stream_of_objective(iteration: int) -> int:
     """Return the number of the stream that only the objective draws from in this round."""
     return (1 << 63) + iteration
 
@@ -40,8 +49,16 @@ class RowSampler:
     """
 
     def __init__(
-        self, offsets, *, subsample=1.0, query_subsample=1.0, exact=False, seed=0, share=ALL, n_threads=1
-    ):
+        self,
+        offsets: np.ndarray,
+        *,
+        subsample: float = 1.0,
+        query_subsample: float = 1.0,
+        exact: bool = False,
+        seed: int = 0,
+        share: Share = ALL,
+        n_threads: int = 1,
+    ) -> None:
         self.offsets = offsets
         self.exact = exact
         self.share = share
@@ -54,7 +71,7 @@ class RowSampler:
         # allocated once, since new memory takes time
         self._lists, self._marks = np.empty((2, n_rows), np.uint32), _marks_for(n_rows)
 
-    def draw(self, iteration):
+    def draw(self, iteration: int) -> tuple[np.ndarray | None, np.ndarray]:
         """Return the rows drawn for a round, None if all are, and the rows left out; both ascending, uint32.
 
         The next draw overwrites them.
@@ -71,7 +88,15 @@ class RowSampler:
         rows = self._lists, self._marks, self.share.row_numbers
         return self._draw(*rows, self.subsample, stream(iteration, ROWS), among)
 
-    def _draw(self, lists, marks, numbers, fraction, stream_number, among=None):
+    def _draw(
+        self,
+        lists: np.ndarray,
+        marks: np.ndarray,
+        numbers: np.ndarray | None,
+        fraction: float,
+        stream_number: int,
+        among: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
         among = None if among is None else among.view(np.uint8)
         rows = numbers, among, marks, *lists
         below = self._bound_of_lowest(fraction, stream_number, *rows) if self.exact else fraction
@@ -80,13 +105,31 @@ class RowSampler:
             n_drawn = self._draw_below(self._bound_of_lowest(0.0, stream_number, *rows), stream_number, *rows)
         return lists[0, :n_drawn], lists[1, : lists.shape[1] - n_drawn]
 
-    def _draw_below(self, fraction, stream_number, numbers, among, marks, drawn, left_out):
+    def _draw_below(
+        self,
+        fraction: float,
+        stream_number: int,
+        numbers: np.ndarray | None,
+        among: np.ndarray | None,
+        marks: np.ndarray,
+        drawn: np.ndarray,
+        left_out: np.ndarray,
+    ) -> int:
         n_threads = threads_for(self.n_threads, len(drawn))
         return sampling.draw_below(
             self.seed, stream_number, fraction, numbers, among, marks, drawn, left_out, n_threads
         )
 
-    def _bound_of_lowest(self, fraction, stream_number, numbers, among, marks, drawn, left_out):
+    def _bound_of_lowest(
+        self,
+        fraction: float,
+        stream_number: int,
+        numbers: np.ndarray | None,
+        among: np.ndarray | None,
+        marks: np.ndarray,
+        drawn: np.ndarray,
+        left_out: np.ndarray,
+    ) -> float:
         """Return the bound below which this fraction of all uniform numbers is, and at least one."""
         uniforms = np.empty(len(drawn))
         sampling.uniforms(self.seed, stream_number, uniforms, numbers)
@@ -100,7 +143,9 @@ class RowSampler:
         return np.nextafter(in_cell[place - (ends[cell] - counts[cell])], 2.0)
 
 
-def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
+def rows_to_cut(
+    share: Share, n_rows: int, n_drawn: int | None, weights: np.ndarray | None = None, n_threads: int = 1
+) -> NDArray[np.intp] | None:
     """Draw the rows of this rank by which features are cut: about ``n_drawn`` of the rows of all ranks.
 
     Parameters
@@ -139,7 +184,7 @@ def rows_to_cut(share, n_rows, n_drawn, weights=None, n_threads=1):
     return drawn[:n].astype(np.intp)
 
 
-def _marks_for(n):
+def _marks_for(n: int) -> np.ndarray:
     """Allocate words of 64 bits, with one bit for each of n."""
     return np.empty(-(-n // 64), np.uint64)
 
@@ -158,13 +203,13 @@ class Bootstrap:
     seed : int
     """
 
-    def __init__(self, offsets, unit, n_draws, seed):
+    def __init__(self, offsets: np.ndarray, unit: str, n_draws: int | None, seed: int) -> None:
         self.offsets = offsets
         self.unit = unit
         self.n_draws = n_draws
         self.seed = seed
 
-    def times(self, tree):
+    def times(self, tree: int) -> np.ndarray:
         """Return how many times each row is drawn for a tree: uint32[n_rows]."""
         n_rows = int(self.offsets[-1])
         if self.unit is None:
@@ -178,7 +223,12 @@ class Bootstrap:
         return times if self.unit == "row" else np.repeat(times, np.diff(self.offsets))
 
 
-def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or set early_stopping=False"):
+def hold_out(
+    data: FitData,
+    fraction: float,
+    seed: int,
+    instead: str = "pass X_val, y_val and qid_val, or set early_stopping=False",
+) -> tuple[FitData, FitData]:
     """Set a share of the queries apart, whole; or of the rows, if the data have no queries.
 
     Parameters
@@ -232,7 +282,9 @@ def hold_out(data, fraction, seed, instead="pass X_val, y_val and qid_val, or se
     return train, replace(rest, y_name=f"{data.y_name} held out")
 
 
-def _keep(data, offsets, units, units_of_all, *, by_query):
+def _keep(
+    data: FitData, offsets: np.ndarray, units: np.ndarray, units_of_all: np.ndarray, *, by_query: bool
+) -> FitData:
     sizes = np.diff(offsets)
     rows = np.flatnonzero(np.repeat(units, sizes))
     queries = sizes[units] if by_query else [len(rows)]

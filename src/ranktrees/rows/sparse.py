@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import scipy.sparse as sp
 
 from ranktrees.rows.values import as_float
 
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
 
-def read_sparse(X, name: str):
+
+def read_sparse(X: RowsLike, name: str) -> Any:
     if X.dtype.kind not in "biufc":
         raise ValueError(f"{name} is sparse with dtype {X.dtype}; expected numbers: convert its data first.")
     _require_structure(X, name)
@@ -29,7 +34,7 @@ def read_sparse(X, name: str):
     return rows
 
 
-def _has_plain_indices(X) -> bool:
+def _has_plain_indices(X: RowsLike) -> bool:
     both = (X.indices, X.indptr)
     return len({part.dtype for part in both}) == 1 and all(
         part.dtype in (np.dtype(np.int32), np.dtype(np.int64)) and part.flags.c_contiguous for part in both
@@ -46,7 +51,7 @@ def _is_canonical(indices: np.ndarray, indptr: np.ndarray) -> bool:
     return bool(rises.all())
 
 
-def _require_structure(X, name: str) -> None:
+def _require_structure(X: RowsLike, name: str) -> None:
     """Refuse index arrays that point outside the matrix, before anything follows them."""
     n_rows, n_columns = X.shape
     if X.format == "coo":

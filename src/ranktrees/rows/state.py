@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 
 @contextmanager
-def unchanged_on_failure(estimator) -> Iterator[None]:
+def unchanged_on_failure(estimator: Any) -> Iterator[None]:
     """Restore the attributes of an estimator if the code inside fails.
 
     A refit that is refused, interrupted or out of memory then leaves the model that was there before.
@@ -45,7 +46,7 @@ def unchanged_on_failure(estimator) -> Iterator[None]:
         raise
 
 
-def is_fitted(estimator) -> bool:
+def is_fitted(estimator: Any) -> bool:
     """Whether an estimator can predict as it is. An object without `fit` always can.
 
     If an object has `fit` but is not an estimator of scikit-learn, this cannot be known, and it counts as not

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import numbers
+from collections.abc import Callable
 from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sklearn
+
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import RowsLike
 
 SKLEARN_VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 LARGEST_EXACT_FLOAT32 = 2**24
 LARGEST_EXACT_FLOAT64 = 2**53
 
 
-def is_missing(value) -> bool:
+def is_missing(value: Any) -> bool:
     """Whether a value is None, or NaN, NaT or NA, which do not equal themselves."""
     try:
         return value is None or not bool(value == value)
@@ -21,7 +26,7 @@ def is_missing(value) -> bool:
         return True
 
 
-def as_float(values: np.ndarray, named, masked: np.ndarray | None = None) -> np.ndarray:
+def as_float(values: np.ndarray, named: Callable[[int], str], masked: np.ndarray | None = None) -> np.ndarray:
     """Return numbers as float32 or float64, uncopied if they are; `named(j)` is column `j` in messages."""
     dtype = values.dtype
     if dtype.kind == "f" or (dtype.kind == "V" and np.can_cast(dtype, np.float64)):  # V: such as bfloat16
@@ -73,7 +78,7 @@ def several(column: str) -> ValueError:
     )
 
 
-def _words(column: str, value) -> ValueError:
+def _words(column: str, value: object) -> ValueError:
     return ValueError(
         f"{column} holds {as_seen(value)}, which could not be converted to float; expected numbers: replace "
         "strings by numbers, or make it a category column of a data frame: .astype('category') in pandas, "
@@ -81,7 +86,7 @@ def _words(column: str, value) -> ValueError:
     )
 
 
-def _float_for_integers(values: np.ndarray, named) -> type:
+def _float_for_integers(values: np.ndarray, named: Callable[[int], str]) -> type:
     if values.dtype.kind == "b" or values.dtype.itemsize <= 2 or values.size == 0:
         return np.float32
     largest = max(abs(int(values.min())), abs(int(values.max())))
@@ -92,14 +97,14 @@ def _float_for_integers(values: np.ndarray, named) -> type:
     return np.float32 if largest <= LARGEST_EXACT_FLOAT32 else np.float64
 
 
-def _imprecise(column: str, dtype, value) -> ValueError:
+def _imprecise(column: str, dtype: Any, value: object) -> ValueError:
     return ValueError(
         f"{column} holds the integer {value} (dtype {dtype}), too large for the full precision of float64; "
         "expected integers up to 2**53: subtract an offset, or pass identifiers as categories."
     )
 
 
-def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
+def _objects_as_float(values: np.ndarray, named: Callable[[int], str]) -> np.ndarray:
     columns = values.reshape(-1, values.shape[-1] if values.ndim > 1 else 1)
     numbers_ = np.empty(columns.shape)
     for j in range(columns.shape[1]):
@@ -126,12 +131,12 @@ def _objects_as_float(values: np.ndarray, named) -> np.ndarray:
     return numbers_.reshape(values.shape)
 
 
-def _is_na(value) -> bool:
+def _is_na(value: Any) -> bool:
     """Whether this is pandas.NA, without importing pandas."""
     return type(value).__name__ == "NAType"
 
 
-def is_number(value) -> bool:
+def is_number(value: Any) -> bool:
     if isinstance(value, (str, bytes)):
         return False
     try:
@@ -141,12 +146,12 @@ def is_number(value) -> bool:
     return True
 
 
-def shape_of(X) -> tuple:
+def shape_of(X: RowsLike) -> tuple[Any, ...]:
     """Return the shape of rows; of nested lists the length only, and (None,) for what has no shape."""
     return getattr(X, "shape", None) or (len(X) if isinstance(X, list | tuple) else None,)
 
 
-def as_seen(value) -> str:
+def as_seen(value: object) -> str:
     """Return how a message shows a value, in short."""
     if isinstance(value, (str, bytes, numbers.Number, date, timedelta, np.generic, np.dtype, type(None))):
         return repr(value.item() if isinstance(value, np.generic) else value)[:60]

@@ -1,11 +1,18 @@
 """Compute cuts between two values, and round them for narrower values."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["cuts_between", "round_down"]
 
 
-def cuts_between(lower, upper):
+def cuts_between(lower: np.ndarray, upper: np.ndarray) -> NDArray[np.float64]:
     """Return the middle of two values, or the lower one if they are neighbours or one is infinite.
 
     Parameters
@@ -28,7 +35,7 @@ def cuts_between(lower, upper):
     return np.where((lower <= middle) & (middle < upper), middle, lower)
 
 
-def round_down(cuts):
+def round_down(cuts: np.ndarray) -> NDArray[np.float32]:
     """Return the largest float32 that is not above each cut: float32 values fall on the same side of both.
 
     Parameters

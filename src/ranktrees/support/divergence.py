@@ -1,5 +1,9 @@
 """What is said when scores have diverged."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import numpy as np
 
 DIVERGED = (
@@ -8,7 +12,7 @@ DIVERGED = (
 )
 
 
-def refuse_infinite(*numbers):
+def refuse_infinite(*numbers: Any) -> None:
     """Raise a ValueError which says that the scores have diverged, unless all numbers are finite."""
     if not all(np.isfinite(each).all() for each in numbers):
         raise ValueError(DIVERGED)

@@ -1,12 +1,22 @@
 """Read files, and replace them such that a file is complete at any moment."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
 
 
-def require_path(path, argument, expected):
+Read = TypeVar("Read")
+
+
+def require_path(path: object, argument: str, expected: str) -> None:
     """Raise if an object is not a path.
 
     Parameters
@@ -33,7 +43,7 @@ def require_path(path, argument, expected):
         raise TypeError(f"{argument} is a {type(path).__name__}; expected the path of {expected}.")
 
 
-def require_place(path, argument):
+def require_place(path: PathLike, argument: str) -> None:
     """Raise if no file can be at a path: if it is a folder, or in a folder that does not exist.
 
     Parameters
@@ -67,7 +77,7 @@ def require_place(path, argument):
         )
 
 
-def read_file(path, read):
+def read_file(path: PathLike, read: Callable[[bytes], Read]) -> Read:
     """Read a file with a function, and name the file in the error that the function may raise.
 
     Parameters
@@ -104,7 +114,7 @@ def read_file(path, read):
         raise ValueError(f"{os.fspath(path)}: {error}") from None
 
 
-def replace_file(path, data):
+def replace_file(path: PathLike, data: bytes) -> None:
     """Write a file such that any reader sees the old or the new one, never a part, even if this is killed.
 
     Parameters

@@ -1,12 +1,15 @@
 """Parameters that list values, by key or one after the other."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AnySet
+from typing import Any
 
 __all__ = ["are_in_order", "by_key", "in_order"]
 
 
-def by_key(values, argument):
+def by_key(values: Any, argument: str) -> Any:
     """Return the values of a pandas Series by its index, as a dict. Return other values as they are.
 
     If the index counts from 0, the values of the Series are returned as a list.
@@ -44,7 +47,7 @@ def by_key(values, argument):
     )
 
 
-def in_order(values, argument, first=0):
+def in_order(values: Any, argument: str, first: int = 0) -> Any:
     """Return values one after the other; those of a mapping or a Series in the order of their keys.
 
     Parameters
@@ -86,7 +89,7 @@ def in_order(values, argument, first=0):
     return [keyed[key] for key in keys]
 
 
-def are_in_order(values):
+def are_in_order(values: object) -> bool:
     """Whether these are several values in an order that is intended.
 
     Strings, sets and mappings are not.

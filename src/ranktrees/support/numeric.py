@@ -1,14 +1,17 @@
 """Whether an argument is a number, or a whole number in a range. True, False and masked entries are not."""
 
+from __future__ import annotations
+
 import math
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 
 __all__ = ["is_real", "is_whole", "unmasked"]
 
 
-def is_real(value):
+def is_real(value: Any) -> bool:
     """Whether a value is a number, of Python or of NumPy.
 
     Parameters
@@ -28,7 +31,7 @@ def is_real(value):
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def is_whole(value, low=-math.inf, high=math.inf):
+def is_whole(value: Any, low: float = -math.inf, high: float = math.inf) -> bool:
     """Whether a value is a whole number, of Python or of NumPy, from ``low`` to ``high``.
 
     Parameters
@@ -47,10 +50,10 @@ def is_whole(value, low=-math.inf, high=math.inf):
     >>> is_whole(2, 1), is_whole(0, 1), is_whole(2.0, 1), is_whole(True, 1)
     (True, False, False, False)
     """
-    return isinstance(value, Integral) and not isinstance(value, bool) and low <= value <= high
+    return isinstance(value, Integral) and not isinstance(value, bool) and low <= value <= high  # type: ignore[operator]
 
 
-def unmasked(values):
+def unmasked(values: Any) -> Any:
     """Return a masked array without its mask, with NaN for masked entries; anything else as it is.
 
     Parameters
@@ -72,4 +75,4 @@ def unmasked(values):
         return values
     if not np.ma.is_masked(values):
         return np.asarray(values)
-    return values.astype(np.result_type(values, np.float32)).filled(np.nan)
+    return values.astype(np.result_type(values, np.float32)).filled(np.nan)  # type: ignore[attr-defined]

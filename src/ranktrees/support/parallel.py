@@ -1,7 +1,10 @@
 """The number of threads that the kernels may use."""
 
+from __future__ import annotations
+
 import functools
 import os
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 
 import joblib
@@ -28,7 +31,7 @@ _part = Fraction(1)  # the part of the processors that other ranks leave to this
 _state = {"threads_started": False, "forked_from_threads": False}
 
 
-def _note_fork():
+def _note_fork() -> None:
     _state["forked_from_threads"] = _state["forked_from_threads"] or _state["threads_started"]
 
 
@@ -37,11 +40,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.lru_cache(maxsize=8)
-def _counted(affinity, limit):
+def _counted(affinity: frozenset[int], limit: str | None) -> int:
     return joblib.cpu_count()
 
 
-def _n_processors():
+def _n_processors() -> int:
     """Return the number of processors that this process may use.
 
     joblib reads the limits of a container from files, so it is asked only once.
@@ -50,7 +53,7 @@ def _n_processors():
     return max(1, int(_counted(affinity, os.environ.get("LOKY_MAX_CPU_COUNT")) * _part))
 
 
-def processors_for(affinity, affinities):
+def processors_for(affinity: Collection[int], affinities: Sequence[Collection[int]]) -> Fraction:
     """Return the part of its processors that a process has for itself if others may run on them as well.
 
     A processor is divided among all processes that may run on it. So a process that is bound to processors of
@@ -80,7 +83,7 @@ def processors_for(affinity, affinities):
     ) / len(affinity)
 
 
-def leave_processors(part):
+def leave_processors(part: Fraction) -> None:
     """Let ``n_jobs=None`` mean only this part of the processors from now on, as other ranks need the rest.
 
     Parameters
@@ -92,7 +95,7 @@ def leave_processors(part):
     _part = part
 
 
-def effective_n_threads(n_jobs, n_values=None):
+def effective_n_threads(n_jobs: int | None, n_values: int | None = None) -> int:
     """Return the number of threads that a kernel should start.
 
     Parameters
@@ -149,7 +152,7 @@ def effective_n_threads(n_jobs, n_values=None):
     return n_threads if n_values is None else threads_for(n_threads, n_values)
 
 
-def threads_for(n_threads, n_values):
+def threads_for(n_threads: int, n_values: int) -> int:
     """Return as many of ``n_threads`` as pay for the work: for little work, waking threads takes longer.
 
     Parameters

@@ -1,9 +1,16 @@
 """Axes to draw curves on. matplotlib is needed for plots only."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 __all__ = ["axes_or_new"]
 
 
-def axes_or_new(ax=None):
+def axes_or_new(ax: Axes | None = None) -> Axes:
     """Return the axes that were given, or those of a new figure.
 
     Parameters

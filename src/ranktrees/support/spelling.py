@@ -1,8 +1,11 @@
 """Write parameters as text to compare them between processes: between ranks, or when a fit is resumed."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from collections.abc import Set as AnySet
+from typing import Any
 
 import joblib
 
@@ -12,7 +15,7 @@ LARGE = 2**16  # bytes of an array
 LONGEST = 200  # the most characters that are worth reading in a message
 
 
-def spelt(value):
+def spelt(value: object) -> str:
     """Write a parameter as text: the same in every process for equal values, and another for other values.
 
     Arrays are spelt like lists, estimators by their parameters, and functions by their names. Large arrays,
@@ -51,6 +54,6 @@ def spelt(value):
     return re.sub(" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
-def readable(*texts):
+def readable(*texts: Any) -> bool:
     """Whether all texts are short enough to be quoted in a message."""
     return max(map(len, texts)) <= LONGEST

@@ -1,12 +1,19 @@
 """Rows on disk: ``fit`` reads rows that do not fit in memory by columns, or by parts, at a time."""
 
+from __future__ import annotations
+
 import os
 import tempfile
 import weakref
+from collections.abc import Callable, Iterator
 from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
+
+if TYPE_CHECKING:
+    from ranktrees.support.annotations import PathLike
 
 __all__ = ["Spool", "by_parts", "first_rows"]
 
@@ -47,42 +54,43 @@ class Spool:
 
     ndim = 2
 
-    def __init__(self, folder=None):
+    def __init__(self, folder: PathLike | None = None) -> None:
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
-        self._dtypes, self._begins = [], []  # one per part; the latter in bytes
+        self._dtypes: list[np.dtype[Any]] = []  # one per part
+        self._begins: list[int] = []  # one per part, in bytes
         self.bounds = [0]  # where the parts begin and end, in rows
         self.n_features = 0
-        self.head = None
+        self.head: Any = None
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, int]:
         return self.bounds[-1], self.n_features
 
     @property
-    def dtype(self):
+    def dtype(self) -> np.dtype[Any]:
         return np.result_type(np.float32, *self._dtypes)
 
-    def append(self, rows):
+    def append(self, rows: Any) -> None:
         """Write more rows of the same features: an array or a sparse matrix, of float32 or float64."""
         columns = np.ascontiguousarray((rows.toarray() if sparse.issparse(rows) else rows).T)
         self._dtypes.append(columns.dtype)
         self._begins.append(self._file.seek(0, os.SEEK_END))
-        self._file.write(memoryview(columns).cast("B"))
+        self._file.write(columns.data.cast("B"))
         self.n_features = len(columns)
         self.bounds.append(self.bounds[-1] + columns.shape[1])
 
-    def parts(self, first=0, last=None):
+    def parts(self, first: int = 0, last: int | None = None) -> Iterator[np.ndarray]:
         """Yield the columns first to last - 1 of each part: ndarray of shape (rows of the part, columns)."""
         last = self.n_features if last is None else last
         for dtype, begin, (row, end) in zip(self._dtypes, self._begins, pairwise(self.bounds), strict=True):
             n_rows = end - row
             columns = np.empty((last - first, n_rows), dtype)
             self._file.seek(begin + first * n_rows * dtype.itemsize)
-            self._file.readinto(memoryview(columns).cast("B"))
+            self._file.readinto(columns.data.cast("B"))
             yield columns.T
 
-    def places(self, order=None):
+    def places(self, order: np.ndarray | None = None) -> Iterator[tuple[Any, np.ndarray | None]]:
         """Yield where the rows of each part go, if row i is row ``order[i]``.
 
         Parameters
@@ -107,7 +115,9 @@ class Spool:
             yield places, order[places] - first_row
 
 
-def by_parts(function, X, beside=None):
+def by_parts(
+    function: Callable[[Any, Any], np.ndarray], X: Any, beside: np.ndarray | None = None
+) -> np.ndarray:
     """Apply a function that returns one entry, or line, per row; part by part if the rows are on disk.
 
     Parameters
@@ -143,7 +153,7 @@ def by_parts(function, X, beside=None):
     )
 
 
-def first_rows(X, n):
+def first_rows(X: Any, n: int) -> Any:
     """Return the first ``n`` rows, or all if there are fewer. From disk, no more parts are read than needed.
 
     Parameters

@@ -1,7 +1,13 @@
 """Warnings that point at a line of the user's code, behind any number of calls in this library and others."""
 
+from __future__ import annotations
+
 import sys
 import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 __all__ = ["FitWarning", "warn"]
 
@@ -22,7 +28,7 @@ class FitWarning(UserWarning):
     """
 
 
-def warn(message, category):
+def warn(message: str, category: type[Warning]) -> None:
     """Warn at the innermost line outside the packages that lie between the user and the cause.
 
     Parameters
@@ -48,5 +54,5 @@ def warn(message, category):
     warnings.warn(message, category, stacklevel=level)
 
 
-def _package(frame):
+def _package(frame: FrameType) -> str:
     return frame.f_globals.get("__name__", "").partition(".")[0]

@@ -4,8 +4,12 @@ Friedman, *Greedy function approximation: a gradient boosting machine*, 2001; wi
 tree, *Stochastic gradient boosting*, 2002.
 """
 
+from __future__ import annotations
+
 import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +21,18 @@ from ranktrees.support.divergence import refuse_infinite
 from ranktrees.support.parallel import threads_for
 from ranktrees.training.callbacks import Progress
 
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.growing.grower import TreeGrower
+    from ranktrees.growing.grown import Grown
+    from ranktrees.measures.base import Measure
+    from ranktrees.measures.compiled import BoundRanked
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.objectives.base import Bound, Link
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.rows.data import FitData
+    from ranktrees.rows.sampling import RowSampler
+
 
 class Followed:
     """Rows whose score is followed while trees are added, with labels, weights, queries and current scores.
@@ -27,33 +43,46 @@ class Followed:
     common.
     """
 
-    def __init__(self, measure, bound, data, scores, n_threads=1, codes=None, mapper=None, link=None):
-        self.measure = measure
+    def __init__(
+        self,
+        measure: Measure | None,
+        bound: Bound | None,
+        data: FitData,
+        scores: np.ndarray,
+        n_threads: int = 1,
+        codes: np.ndarray | None = None,
+        mapper: BinMapper | None = None,
+        link: Link | None = None,
+    ) -> None:
+        self.measure: Any = measure
         self.link = None if isinstance(measure, Ranked) and scores.ndim == 1 else link
-        self.bound = bound
+        self.bound: Any = bound
         self.data = data
         self.scores = scores
-        self.codes, self.mapper = codes, mapper
+        self.codes: Any = codes
+        self.mapper: Any = mapper
         self.n_threads = threads_for(n_threads, 16 * scores.size)
 
     @cached_property
-    def bound_measure(self):
+    def bound_measure(self) -> BoundRanked:
         """The measure, bound to these rows."""
         data = self.data
         rows = data.labels, data.offsets, data.weights
         return self.measure.bind(*rows, self.n_threads, data.share.communicator)
 
-    def score(self):
+    def score(self) -> float:
         """Return the measure of the current scores, or minus the loss. Higher is better."""
         return self.score_of(self.scores)
 
-    def score_of(self, scores):
+    def score_of(self, scores: np.ndarray) -> float:
         """Return the same for any scores of these rows."""
         if self.measure is None:
             return -self.bound.loss(scores)
         return self.bound_measure.signed_mean(scores if self.link is None else self.link(scores))
 
-    def add(self, scores, grown, values, mapper, nodes):
+    def add(
+        self, scores: np.ndarray, grown: Grown, values: np.ndarray, mapper: BinMapper, nodes: np.ndarray
+    ) -> None:
         """Add to scores of these rows what a tree adds that was grown with a mapper, and has these nodes."""
         if self.codes is None:
             grown.add(values, scores)
@@ -64,24 +93,24 @@ class Followed:
 
 
 def boost(
-    make_grower,
-    bound,
-    train,
+    make_grower: Callable[[], TreeGrower],
+    bound: Bound,
+    train: Followed,
     *,
-    learning_rate,
-    rounds,
-    sampler,
-    seed,
-    step=None,
-    step_rows=None,
-    least_squares=False,
-    mean_leaves=False,
-    leaf_quantile=None,
-    validation=None,
-    follow_train=False,
-    callbacks=(),
-    ensemble_of,
-):
+    learning_rate: float,
+    rounds: range,
+    sampler: RowSampler,
+    seed: int,
+    step: Callable[..., float] | None = None,
+    step_rows: Any = None,
+    least_squares: bool = False,
+    mean_leaves: bool = False,
+    leaf_quantile: float | None = None,
+    validation: Followed | None = None,
+    follow_train: bool = False,
+    callbacks: Sequence[Callable[[Progress], Any]] = (),
+    ensemble_of: Callable[[Trees], Ensemble],
+) -> tuple[Trees, list[float], list[float]]:
     """Add one tree per round, or one for each class, each grown on the gradients at the current scores.
 
     Parameters
@@ -188,7 +217,7 @@ def boost(
     return trees, train_scores, validation_scores
 
 
-def newton_step(grown, values, gradients, hessians):
+def newton_step(grown: Grown, values: np.ndarray, gradients: np.ndarray, hessians: np.ndarray) -> float:
     r"""Return the Newton step along a tree, :math:`-\sum g_i f_i / \sum h_i f_i^2`; 1 if there is none.
 
     Both sums are rounded once, so that they do not depend on the order of the rows.
@@ -199,7 +228,14 @@ def newton_step(grown, values, gradients, hessians):
     return -slope / curvature if curvature > 0 else 1.0
 
 
-def quantile_values(grown, train, quantile, n_threads, monotone=None, left_out=()):
+def quantile_values(
+    grown: Grown,
+    train: Followed,
+    quantile: float,
+    n_threads: int,
+    monotone: np.ndarray | None = None,
+    left_out: np.ndarray | Sequence[int] = (),
+) -> np.ndarray:
     """Return the quantile of the residuals in each leaf, without rows left out: float64[n_nodes].
 
     If features are monotone (their signs are ``monotone``), a split by one bounds the quantiles below it by
@@ -222,7 +258,17 @@ def quantile_values(grown, train, quantile, n_threads, monotone=None, left_out=(
     return values
 
 
-def _bounded_quantiles(grown, monotone, residuals, weights, order, starts, stops, quantile, n_threads):
+def _bounded_quantiles(
+    grown: Grown,
+    monotone: np.ndarray,
+    residuals: np.ndarray,
+    weights: np.ndarray,
+    order: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+    quantile: float,
+    n_threads: int,
+) -> np.ndarray:
     values, leaves, is_leaf = grown.values, grown.leaves, grown.is_leaf
     inner = np.flatnonzero(~is_leaf)
     children = list(zip(inner, leaves["left"][inner], leaves["right"][inner], strict=True))
@@ -254,7 +300,14 @@ def _bounded_quantiles(grown, monotone, residuals, weights, order, starts, stops
     return np.clip(values, lower, upper)
 
 
-def _rows_of_all(communicator, residuals, weights, order, starts, stops):
+def _rows_of_all(
+    communicator: Communicator,
+    residuals: np.ndarray,
+    weights: np.ndarray,
+    order: np.ndarray,
+    starts: np.ndarray,
+    stops: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Collect the rows of all ranks in each leaf, since a quantile needs every row."""
     order = np.concatenate([order[rows] for rows in map(slice, starts.tolist(), stops.tolist())])
     leaf_of = np.repeat(np.arange(len(starts)), stops - starts)

@@ -1,13 +1,20 @@
 """Callbacks of the training loop: each gets one Progress record per round, and may ask to stop."""
 
+from __future__ import annotations
+
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.rows import carry_queries
+
+if TYPE_CHECKING:
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import RowsLike
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class EarlyStopping:
         long as no score was defined.
     """
 
-    def __init__(self, n_iter_no_change, tol, scores=()):
+    def __init__(self, n_iter_no_change: int, tol: float, scores: Sequence[float] = ()) -> None:
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.best_score = np.nan
@@ -60,12 +67,12 @@ class EarlyStopping:
         for iteration, score in enumerate(scores, start=1):
             self._follow(iteration, score)
 
-    def _follow(self, iteration, score):
+    def _follow(self, iteration: int, score: Any) -> None:
         better = not np.isnan(score) if self.best_iteration == 0 else score > self.best_score + self.tol
         if better:
             self.best_score, self.best_iteration = score, iteration
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> bool:
         self._follow(progress.iteration, progress.validation_score)
         return progress.iteration - self.best_iteration >= self.n_iter_no_change
 
@@ -73,7 +80,11 @@ class EarlyStopping:
 class Watcher:
     """A callback that watches training and never asks to stop."""
 
-    def close(self):
+    if TYPE_CHECKING:
+
+        def __call__(self, progress: Progress) -> Any: ...
+
+    def close(self) -> None:
         """Called when training has ended."""
 
 
@@ -92,13 +103,20 @@ class Checkpointing:
         The scores of the trees that existed before.
     """
 
-    def __init__(self, callbacks, write, every, train_scores=(), validation_scores=()):
+    def __init__(
+        self,
+        callbacks: Sequence[Callable[[Progress], Any]],
+        write: Callable[..., None],
+        every: int,
+        train_scores: Sequence[float] = (),
+        validation_scores: Sequence[float] = (),
+    ) -> None:
         self.callbacks = callbacks
         self.write = write
         self.every = every
         self.train_scores, self.validation_scores = list(train_scores), list(validation_scores)
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> bool:
         scores = progress.train_score, progress.validation_score
         for followed, score in zip((self.train_scores, self.validation_scores), scores, strict=True):
             if score is not None:
@@ -114,11 +132,11 @@ class Checkpointing:
 class Lines(Watcher):
     """Writes a line to standard output every ``every`` rounds."""
 
-    def __init__(self, name, every):
+    def __init__(self, name: str, every: int) -> None:
         self.name = name
         self.every = every
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> bool:
         last = progress.iteration == progress.n_iterations
         if progress.iteration % self.every and not last:
             return False
@@ -134,21 +152,21 @@ class Lines(Watcher):
 class Bar(Watcher):
     """A progress bar in the terminal or in Jupyter, drawn by tqdm."""
 
-    def __init__(self, name, n_iterations):
+    def __init__(self, name: str, n_iterations: int) -> None:
         self.bar = kind_of_bar()(total=n_iterations, desc=name, unit="tree")
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> bool:
         self.bar.update(progress.iteration - self.bar.n)
         shown = {"train": progress.train_score, "validation": progress.validation_score}
         self.bar.set_postfix({name: f"{score:.4f}" for name, score in shown.items() if score is not None})
         return False
 
-    def close(self):
+    def close(self) -> None:
         """Leave the bar as it is."""
         self.bar.close()
 
 
-def kind_of_bar():
+def kind_of_bar() -> Any:
     """Return tqdm's class of progress bars, or raise if tqdm is not installed."""
     try:
         from tqdm.auto import tqdm
@@ -166,7 +184,15 @@ class ScikitLearnCallbacks(Watcher):
     keep it.
     """
 
-    def __init__(self, estimator, context, fitted_attributes, X, data, scores=None):
+    def __init__(
+        self,
+        estimator: Any,
+        context: Any,
+        fitted_attributes: Callable[[Ensemble], dict[str, Any]],
+        X: RowsLike,
+        data: FitData,
+        scores: dict[str, Sequence[float]] | None = None,
+    ) -> None:
         self.estimator = estimator
         self.context = context
         self.fitted_attributes = fitted_attributes
@@ -178,23 +204,23 @@ class ScikitLearnCallbacks(Watcher):
         }
 
     @staticmethod
-    def _labels(data):
+    def _labels(data: FitData) -> Any:
         """Labels with the queries in their index; metadata would also reach scorers that take no ids."""
         if data.qid_given and data.labels is not None:
             return carry_queries(data.y, data.as_given(data.query_of_row))
         return data.y
 
     @staticmethod
-    def _metadata(data):
+    def _metadata(data: FitData) -> dict[str, Any]:
         """The metadata that scorers may ask for, with the rows in the order in which the user gave them."""
         return {} if data.weights is None else {"sample_weight": data.as_given(data.weights)}
 
-    def __call__(self, progress):
+    def __call__(self, progress: Progress) -> bool:
         for name, followed in self.scores.items():
             if (score := getattr(progress, name.removesuffix("_"))) is not None:
                 followed.append(score)
 
-        def reconstruct():
+        def reconstruct() -> dict[str, Any]:
             whole = {
                 name: np.array(followed if len(followed) == progress.iteration else [])
                 for name, followed in self.scores.items()

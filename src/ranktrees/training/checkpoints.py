@@ -12,14 +12,17 @@ them up. So the model has the same bytes, even if the fit continues with other t
 of ranks.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 import os
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,6 +31,13 @@ from ranktrees.support.files import replace_file, require_place
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.version import __version__
 from ranktrees.training.callbacks import Checkpointing
+
+if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.rows.data import FitData
+    from ranktrees.support.annotations import PathLike
+    from ranktrees.training.callbacks import Progress
 
 MAGIC = b"\x89RKC\r\n\x1a\n"
 HEAD = struct.Struct("<8sQQ")
@@ -67,12 +77,12 @@ class Checkpoint:
 
     ensemble: Ensemble
     seed: int
-    trained: Mapping[str, str] = field(default_factory=dict)
+    trained: dict[str, str] = field(default_factory=dict)
     train_scores: Sequence[float] = ()
     validation_scores: Sequence[float] = ()
-    learned: Sequence[Sequence[float]] = ()
+    learned: Sequence[Sequence[float] | np.ndarray] = ()
 
-    def to_bytes(self):
+    def to_bytes(self) -> bytes:
         """Return the checkpoint as bytes."""
         text = {name: value for name, value in vars(self).items() if name != "ensemble"}
         for name in ("train_scores", "validation_scores"):
@@ -84,7 +94,7 @@ class Checkpoint:
         return body + hashlib.sha256(body).digest()
 
     @classmethod
-    def from_bytes(cls, data):
+    def from_bytes(cls, data: bytes) -> Self:
         """Read what `to_bytes` returned.
 
         Raises
@@ -137,13 +147,13 @@ class CheckpointFile:
         If its folder does not exist, or if the path is that of a folder.
     """
 
-    def __init__(self, path, every, communicator):
-        self.path = path
+    def __init__(self, path: PathLike | None, every: int, communicator: Communicator) -> None:
+        self.path: Any = path
         self.every = every
         self.communicator = communicator
         self.found = None if path is None else self._read()
 
-    def _read(self):
+    def _read(self) -> Checkpoint | None:
         self.communicator.at("the checkpoint")
         data = self.communicator.bcast(self._bytes() if self.communicator.rank == 0 else None)
         try:
@@ -154,12 +164,12 @@ class CheckpointFile:
                 "has written; delete the file to train anew, or use another path."
             ) from error
 
-    def _bytes(self):
+    def _bytes(self) -> bytes | None:
         path = Path(self.path)
         require_place(path, "checkpoint")
         return path.read_bytes() if path.exists() else None
 
-    def going_on(self, start, what_is_trained):
+    def going_on(self, start: Checkpoint, what_is_trained: Callable[[], dict[str, str]]) -> Checkpoint:
         """Return the state of the fit: the checkpoint that was found, or else the start.
 
         Parameters
@@ -193,7 +203,7 @@ class CheckpointFile:
             )
         return self.found
 
-    def refuse_fewer_trees(self, n_trees, limit, name):
+    def refuse_fewer_trees(self, n_trees: int, limit: int, name: str) -> None:
         """Raise if the checkpoint has more trees than are asked for."""
         if n_trees > limit:
             raise ValueError(
@@ -201,7 +211,12 @@ class CheckpointFile:
                 f"raise {name} to continue from there, or delete the file to train anew."
             )
 
-    def followed_by(self, callbacks, so_far, learned=tuple):
+    def followed_by(
+        self,
+        callbacks: Sequence[Callable[[Progress], Any]],
+        so_far: Checkpoint,
+        learned: Callable[[], Sequence[np.ndarray]] = tuple,
+    ) -> Sequence[Callable[[Progress], Any]]:
         """Return the callbacks, or on one rank a single one that calls them and then writes checkpoints.
 
         Parameters
@@ -219,8 +234,10 @@ class CheckpointFile:
         if self.path is None or self.communicator.rank > 0:
             return callbacks
 
-        def write(ensemble, train_scores, validation_scores):
-            scores = {"train_scores": train_scores, "validation_scores": validation_scores}
+        def write(
+            ensemble: Ensemble, train_scores: Sequence[float], validation_scores: Sequence[float]
+        ) -> None:
+            scores: dict[str, Any] = {"train_scores": train_scores, "validation_scores": validation_scores}
             checkpoint = replace(so_far, ensemble=ensemble, learned=learned(), **scores)
             replace_file(self.path, checkpoint.to_bytes())
 
@@ -228,7 +245,7 @@ class CheckpointFile:
         return [Checkpointing(callbacks, write, self.every, *scores)]
 
 
-def remove_checkpoint(path, communicator):
+def remove_checkpoint(path: PathLike | None, communicator: Communicator) -> None:
     """Remove the file, since the fit has succeeded."""
     if path is not None and communicator.rank == 0:
         Path(path).unlink(missing_ok=True)
@@ -237,7 +254,9 @@ def remove_checkpoint(path, communicator):
 # ---- what is trained from what ----------------------------------------------------------------------------
 
 
-def what_is_trained(estimator, mapper, start, rows):
+def what_is_trained(
+    estimator: Any, mapper: BinMapper, start: Ensemble, rows: Mapping[str, tuple[Any, ...]]
+) -> dict[str, str]:
     """Describe as text everything that decides which trees grow, by the names used in messages.
 
     Parameters
@@ -274,11 +293,11 @@ def what_is_trained(estimator, mapper, start, rows):
     return trained
 
 
-def _digests_of(data, codes, scores):
+def _digests_of(data: FitData, codes: np.ndarray, scores: Any) -> dict[str, str]:
     share = data.share
     numbers = np.arange(data.n_rows) if share.row_numbers is None else share.row_numbers
     nothing = np.zeros(data.n_rows)
-    columns = {
+    columns: dict[str, Any] = {
         "X": codes.T,
         "y": [nothing if data.labels is None else data.labels],
         "sample_weight": [nothing + 1.0 if data.weights is None else data.weights],
@@ -296,7 +315,7 @@ def _digests_of(data, codes, scores):
     return digests
 
 
-def _sums(columns, numbers):
+def _sums(columns: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return per column the sum of the rows' numbers and values, mixed, modulo 2^64: int64[n_columns]."""
     keys = _mixed(numbers.astype(np.uint64))
     sums = np.empty(len(columns), np.uint64)
@@ -307,7 +326,7 @@ def _sums(columns, numbers):
     return sums.view(np.int64)
 
 
-def _mixed(x):
+def _mixed(x: np.ndarray) -> np.ndarray:
     """Mix each of uint64[n] by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -315,14 +334,14 @@ def _mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
-def _digest_of(arrays):
+def _digest_of(arrays: Sequence[Any]) -> str:
     digest = hashlib.sha256()
     for values in arrays:
         digest.update(f"{values.dtype.str} {values.shape} ".encode() + np.ascontiguousarray(values).tobytes())
     return DIGEST + digest.hexdigest()
 
 
-def _change(name, before, now):
+def _change(name: str, before: object, now: object) -> str:
     before, now = str(before), str(now)
     if (before.startswith(DIGEST) and now.startswith(DIGEST)) or not readable(before, now):
         return f"{name} changed"

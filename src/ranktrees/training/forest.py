@@ -4,8 +4,12 @@ Breiman, *Random forests*, 2001; for ranking: Mohan, *An empirical analysis on p
 techniques using regression trees for web-search ranking*, 2010, chapter 2.
 """
 
+from __future__ import annotations
+
 import itertools
 import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
@@ -16,24 +20,32 @@ from ranktrees.model.ensemble import Trees
 from ranktrees.processes.communicator import ALONE
 from ranktrees.training.callbacks import Progress
 
+if TYPE_CHECKING:
+    from ranktrees.growing.grower import TreeGrower
+    from ranktrees.model.costs import Prices
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.rows.data import FitData
+    from ranktrees.rows.sampling import Bootstrap
+
 
 def grow_forest(
-    make_grower,
-    data,
-    base,
+    make_grower: Callable[[], TreeGrower],
+    data: FitData,
+    base: float,
     *,
-    trees,
-    bootstrap,
-    prices,
-    stage_size,
-    used_in_stage,
-    seed,
-    n_jobs,
-    communicator=ALONE,
-    out_of_bag=None,
-    callbacks=(),
-    ensemble_of,
-):
+    trees: range,
+    bootstrap: Bootstrap,
+    prices: Prices,
+    stage_size: int,
+    used_in_stage: np.ndarray,
+    seed: int,
+    n_jobs: int,
+    communicator: Communicator = ALONE,
+    out_of_bag: OutOfBag | None = None,
+    callbacks: Sequence[Callable[[Progress], Any]] = (),
+    ensemble_of: Callable[[Trees], Ensemble],
+) -> Trees:
     """Grow trees in parallel, each on its own bootstrap sample.
 
     A tree is the first step of boosting from ``base`` with the squared error: its leaves hold the mean of
@@ -68,8 +80,8 @@ def grow_forest(
     -------
     Trees
     """
-    stopping = []  # not empty once no more trees are wanted
-    idle = []  # growers; as many are made as trees grow at the same time
+    stopping: list[bool] = []  # not empty once no more trees are wanted
+    idle: list[TreeGrower] = []  # growers; as many are made as trees grow at the same time
     grown, used = Trees(len(trees)), used_in_stage.copy()
     for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
         results = _dealt(
@@ -114,29 +126,31 @@ class OutOfBag:
         The number of trees for which the row is out of bag.
     """
 
-    def __init__(self, n_rows):
+    def __init__(self, n_rows: int) -> None:
         self.sums, self.counts = np.zeros(n_rows), np.zeros(n_rows, np.int64)
 
-    def add(self, rows, values):
+    def add(self, rows: np.ndarray, values: np.ndarray) -> None:
         """Add the values of the next tree for rows that it was not grown from."""
         self.sums[rows] += values
         self.counts[rows] += 1
 
-    def scores(self, base):
+    def scores(self, base: float) -> np.ndarray:
         """Return the mean value of each row above ``base``: float64[n_rows], NaN if no tree left it out."""
         scores = np.full(len(self.sums), np.nan)
         np.divide(self.sums, self.counts, out=scores, where=self.counts > 0)
         return base + scores
 
 
-def _tasks(n_jobs):
+def _tasks(n_jobs: int) -> Any:
     """Return what yields trees as they are finished: threads, or the active joblib backend if it can."""
     backend, _ = get_active_backend(prefer="threads")
     required = {} if backend.supports_return_generator else {"require": "sharedmem"}
     return joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", **required)
 
 
-def _dealt(communicator, n_jobs, grow, trees):
+def _dealt(
+    communicator: Communicator, n_jobs: int, grow: Callable[..., Any], trees: Iterable[int]
+) -> Iterator[tuple[tuple[Any, ...], np.ndarray, np.ndarray]]:
     """Yield what ``grow`` yields for each tree, in their order. Each rank grows some, and all ranks get all.
 
     Between two exchanges, a rank grows as many trees as the rank with most threads has threads.
@@ -161,7 +175,17 @@ def _dealt(communicator, n_jobs, grow, trees):
             yield gathered[k % size][k // size]
 
 
-def _grow_one(make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag):
+def _grow_one(
+    make_grower: Callable[[], TreeGrower],
+    idle: list[TreeGrower],
+    prices: Prices,
+    data: FitData,
+    base: float,
+    tree: int,
+    bootstrap: Bootstrap,
+    seed: int,
+    out_of_bag: bool,
+) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
     try:
         grower = idle.pop()
     except IndexError:

@@ -7,11 +7,15 @@ A rank of a driver does the same as a rank in a program that all ranks run: it c
 rows.
 """
 
+from __future__ import annotations
+
 import copy
 import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.utils import indexable
@@ -32,6 +36,14 @@ from ranktrees.rows.features import names_of
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.training.checkpoints import remove_checkpoint
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ranktrees.processes.communicator import Communicator
+    from ranktrees.rows.data import FitData, ValidationRows
+    from ranktrees.rows.feedback import Feedback
+    from ranktrees.support.annotations import RowsLike
+
 # Parameters that may differ between ranks that train together; random_state is compared if it is a number.
 OF_A_RANK = ("n_jobs", "verbose", "random_state")
 
@@ -40,7 +52,7 @@ OF_ITS_ROWS = {"oob_prediction_"}
 
 
 @contextmanager
-def trained_together(estimator):
+def trained_together(estimator: Any) -> Iterator[Communicator]:
     """Train with the active ranks: what fails on one fails on all, and in the end their models must agree."""
     communicator = active()
     communicator.at("the checks")
@@ -53,7 +65,7 @@ def trained_together(estimator):
         remove_checkpoint(estimator.checkpoint, communicator)
 
 
-def refuse_other_estimators(estimator, communicator):
+def refuse_other_estimators(estimator: Any, communicator: Communicator) -> None:
     """Raise, on all ranks, if they do not fit the same estimator. Call this before rows are checked by it."""
     if communicator.alone:
         return
@@ -68,7 +80,7 @@ def refuse_other_estimators(estimator, communicator):
     )
 
 
-def refuse_disagreement(estimator, data):
+def refuse_disagreement(estimator: Any, data: FitData) -> None:
     """Raise, on all ranks, if they do not mean the same by their rows."""
     share = data.share
     if share.communicator.alone:
@@ -90,7 +102,7 @@ def refuse_disagreement(estimator, data):
         )
 
 
-def refuse_feedback(feedback):
+def refuse_feedback(feedback: Feedback) -> None:
     """Raise if a ranker is to learn from more than labels."""
     for name in ("pairs", "position"):
         if getattr(feedback, name) is not None:
@@ -100,7 +112,15 @@ def refuse_feedback(feedback):
             )
 
 
-def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids):
+def fit_on_ranks(
+    estimator: Any,
+    driver: Any,
+    X: RowsLike,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    validation: ValidationRows | None = None,
+    **ids: Any,
+) -> None:
     """Let the ranks of a driver fit an estimator, each with some queries, and take over what they learn.
 
     Parameters
@@ -125,9 +145,10 @@ def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids)
     shards = _shards(dealt, data, X, y, sample_weight, {})
     if validation is not None and validation.given:
         names = {name: f"{name}_val" for name in ("X", "y", "sample_weight", "qid")}
-        held_out = check_validation(twin, validation, data)
-        rows = *validation.pair, validation.sample_weight_val
-        theirs = _shards(deal(held_out, driver.n_ranks), held_out, *rows, names)
+        held_out: Any = check_validation(twin, validation, data)
+        X_val, y_val = validation.pair
+        weights = validation.sample_weight_val
+        theirs = _shards(deal(held_out, driver.n_ranks), held_out, X_val, y_val, weights, names)
         shards = [own | more for own, more in zip(shards, theirs, strict=True)]
     for name in OF_ITS_ROWS if estimator._earlier() is not None else ():
         if (known := getattr(estimator, name, None)) is not None:
@@ -138,14 +159,21 @@ def fit_on_ranks(estimator, driver, X, y, sample_weight, validation=None, **ids)
     learned = {name: value for name, value in states[0].items() if name not in parameters}
     for name in OF_ITS_ROWS & learned.keys():
         learned[name] = np.empty(data.n_rows)
-        for rows, state in zip(dealt, states, strict=True):
-            learned[name][rows] = state[name]
+        for own_rows, state in zip(dealt, states, strict=True):
+            learned[name][own_rows] = state[name]
     for name in [name for name in vars(estimator) if name.endswith("_") and name not in learned]:
         delattr(estimator, name)  # left over from an earlier fit
     vars(estimator).update(learned)
 
 
-def _shards(dealt, data, X, y, sample_weight, names):
+def _shards(
+    dealt: Sequence[np.ndarray],
+    data: FitData,
+    X: RowsLike,
+    y: Any,
+    sample_weight: ArrayLike | None,
+    names: Mapping[str, str],
+) -> list[dict[str, Any]]:
     """Return the arguments of ``fit`` for each rank, under these names, with query numbers as ids."""
     query_numbers = data.as_given(data.query_of_row) if data.qid_given else None
     rows = indexable(X)[0] if hasattr(X, "shape") else data.X  # an empty list has no number of features
@@ -154,7 +182,7 @@ def _shards(dealt, data, X, y, sample_weight, names):
     return [{name: _safe_indexing(values, rows) for name, values in columns.items()} for rows in dealt]
 
 
-def _fit_shard(communicator, shard, estimator):
+def _fit_shard(communicator: Communicator, shard: dict[str, Any], estimator: Any) -> dict[str, Any]:
     """Fit on a rank of a driver. Return the fitted attributes; from all ranks but the first, only its own."""
     vars(estimator).update({name: shard[name] for name in OF_ITS_ROWS if name in shard})
     with training_with(communicator), warnings.catch_warnings():
@@ -164,7 +192,7 @@ def _fit_shard(communicator, shard, estimator):
     return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
 
 
-def gathered(data, codes):
+def gathered(data: FitData, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
     """Gather the labels, weights, queries and codes of all ranks, in their common order, on each rank.
 
     Parameters

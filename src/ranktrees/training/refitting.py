@@ -11,6 +11,11 @@ Where a tree splits the rows was learned from many rows. What the leaves are wor
 LightGBM's ``refit`` does the same.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from ranktrees._core.support.dtypes import LEAF
@@ -18,23 +23,27 @@ from ranktrees.growing.grown import Grown
 from ranktrees.support.divergence import refuse_infinite
 from ranktrees.training.boosting import newton_step, quantile_values
 
+if TYPE_CHECKING:
+    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.training.boosting import Followed
+
 # Rows are walked down this many trees at a time, so that the leaves that they reach take little memory.
 TREES = 64
 
 
 def refit_leaves(
-    ensemble,
-    train,
+    ensemble: Ensemble,
+    train: Followed,
     *,
-    first=0,
-    learning_rate,
-    l2_regularization=0.0,
-    leaf_quantile=None,
-    step=None,
-    mean_leaves=False,
-    decay=0.9,
-    n_threads=1,
-):
+    first: int = 0,
+    learning_rate: float,
+    l2_regularization: float = 0.0,
+    leaf_quantile: float | None = None,
+    step: Callable[..., float] | None = None,
+    mean_leaves: bool = False,
+    decay: float = 0.9,
+    n_threads: int = 1,
+) -> Ensemble:
     r"""Blend the values of leaves with those that training on other rows would have given them.
 
     The new value of a leaf is that of a boosting round (see `ranktrees.training.boosting.boost`),
@@ -105,7 +114,7 @@ def refit_leaves(
     return ensemble._replace(nodes=nodes)
 
 
-def _grown_again(tree, leaf_of_row, n_threads):
+def _grown_again(tree: np.ndarray, leaf_of_row: np.ndarray, n_threads: int) -> Grown:
     """Return the tree as if it had been grown from these rows."""
     leaves = np.zeros(len(tree), LEAF)
     n_rows = np.bincount(leaf_of_row, minlength=len(tree))
