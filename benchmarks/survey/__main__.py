@@ -13,11 +13,11 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from . import boosting, classification, costs, missing, performance, sets, transfer
+from . import boosting, classification, costs, described, missing, performance, sets, transfer
 from .lab import Lab
 from .markdown import show
 
-CHAPTERS = (missing, boosting, classification, performance, transfer, costs)
+CHAPTERS = (described, missing, boosting, classification, performance, transfer, costs)
 TABLES = {name: make for chapter in CHAPTERS for name, make in chapter.TABLES.items()}
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "survey.md"
 

@@ -77,15 +77,15 @@ def table_2_4(lab):
     return [two_parts(lab, SET, contenders, "K | B", contenders[-1])]
 
 
-def curves(lab, contenders, line=None):
-    """{measure: {name: (numbers of trees, values of test queries)}}, for a figure; a line for a forest."""
+def curves(lab, contenders, line, first):
+    """{measure: {name: (numbers of trees, values of test queries)}}, from a stage on; a line for a forest."""
     panels = {}
     for label, measure in MEASURES.items():
         panels[label] = {}
         for one in contenders:
-            trees, values = numbers_of_trees(one.model)[1:], []
+            trees, values = numbers_of_trees(one.model)[first:], []
             for number, fold in enumerate(lab.folds(SET)):
-                scores = fold.part_of(one.scores(lab.folder, SET, number)[1:], "test")
+                scores = fold.part_of(one.scores(lab.folder, SET, number)[first:], "test")
                 values.append([np.nanmean(quality(fold.test, stage, measure)) for stage in scores])
             panels[label][one.name] = trees, np.mean(values, axis=0)
         if line is not None:
@@ -94,8 +94,9 @@ def curves(lab, contenders, line=None):
     return panels
 
 
-def figure(lab, name, contenders, line=None):
-    draw(FIGURES / f"survey-{name}.svg", curves(lab, contenders, line), x="boosted trees", y="test queries")
+def figure(lab, name, contenders, line=None, first=4):
+    panels = curves(lab, contenders, line, first)
+    draw(FIGURES / f"survey-{name}.svg", panels, x="boosted trees", y="test queries")
     return [f"![Figure {name}: RMSE, ERR and NDCG over boosted trees](figures/survey-{name}.svg)"]
 
 
@@ -112,7 +113,7 @@ def figure_2_2(lab):
 
 def figure_2_3(lab):
     """Figure 2.3: IGBRT by learning rate, against the forest that it starts from."""
-    return figure(lab, "2.3", FROM_FOREST, RF)
+    return figure(lab, "2.3", FROM_FOREST, RF, 0)
 
 
 def rates(lab):

@@ -23,6 +23,7 @@ NAMES = {
     "yandex_gaps": "Yandex, zeros missing",
     "web_gaps": "synthetic web, two values in three missing",
     "web_few": "synthetic web, 15 queries",
+    "web_1s": "synthetic web, short queries",
 }
 MAIN = ("yandex", "web", "mq2008", "ohsumed")
 SOURCES = {"mq2008": "MQ2007", "web_few": "another market"}
