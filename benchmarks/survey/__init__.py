@@ -1,8 +1,8 @@
 """The experiments of Mohan's thesis, made again: python -m benchmarks.survey prints its tables.
 
 A. Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for
-web-search ranking*, 2010. A module a chapter or a part of it; each has ``TABLES``, functions that take a `Lab`
-and return Markdown, by the number of the table or figure in the thesis::
+web-search ranking*, 2010. A module a chapter or a part of it; each has ``TABLES``, functions that take a
+`Lab` and return Markdown, by the number of the table or figure in the thesis::
 
     sets            names -> folds: rows to fit to, to choose by, and to test on
     contenders      the thesis' learners and their settings
