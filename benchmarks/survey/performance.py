@@ -65,7 +65,7 @@ def table_4_2(lab):
 
 def claims_4_2(lab):
     """The thesis' findings in table 4.2, tested."""
-    gbrt, _, _, _, rf, igbrt = LEARNERS
+    gbrt, sgbrt, ksgbrt, nksgbrt, rf, igbrt = LEARNERS
     classes = dict(zip(LEARNERS, CLASSIFIERS, strict=True))
     claims = [
         ("RF above GBRT", rf, gbrt),
@@ -73,6 +73,9 @@ def claims_4_2(lab):
         ("IGBRT above RF", igbrt, rf),
         ("IGBRT above RF, by classification", classes[igbrt], classes[rf]),
         ("IGBRT above GBRT", igbrt, gbrt),
+        ("IGBRT above NkSGBRT", igbrt, nksgbrt),
+        ("SGBRT above kSGBRT", sgbrt, ksgbrt),
+        ("NkSGBRT above kSGBRT", nksgbrt, ksgbrt),
         *((f"{one.name}: classification above regression", classes[one], one) for one in LEARNERS),
         ("GBRT above SVMrank", gbrt, SVM),
         ("RF above SVMrank", rf, SVM),
