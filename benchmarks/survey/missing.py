@@ -173,7 +173,7 @@ THESIS = {
     "median": forest_of(filled_with(strategy="median")),
     "3-way split": forest_of(handle_missing="three_way"),
 }
-PREDICT = ForestImputer(20, max_features=SHARE, max_iter=3, random_state=0, n_jobs=1)
+PREDICT = ForestImputer(10, max_features=SHARE, max_iter=2, random_state=0, n_jobs=1)
 
 
 def table_2_1(lab):

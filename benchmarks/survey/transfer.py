@@ -20,7 +20,7 @@ from .contenders import forest
 from .lab import fitted, kept, staged
 from .markdown import two_parts
 
-N_TREES = 100
+N_TREES = 50
 PERCENTS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 75.0, 100.0)
 Q, P, C = "score", "probabilities", "cumulative"
 ADDED = {"Q": (Q,), "P01234": (P,), "C0123": (C,), "Q+P": (Q, P), "Q+C": (Q, C), "Q+P+C": (Q, P, C)}
