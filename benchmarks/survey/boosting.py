@@ -55,7 +55,7 @@ class Average:
 
     @property
     def name(self):
-        return f"{self.n_drawn} | {self.n_runs}"
+        return f"{self.n_drawn}"
 
     def scores(self, folder, name, number):
         def make():
@@ -73,8 +73,14 @@ class Average:
 def table_2_4(lab):
     """Table 2.4: means of b runs of kSGBRT."""
     averages = [Average(n_drawn, n_runs) for n_drawn in DRAWN for n_runs in RUNS]
-    contenders = [*averages, replace(ALL, name="all | ")]
-    return [two_parts(lab, SET, contenders, "K | B", contenders[-1])]
+    contenders = [*averages, replace(ALL, name="all")]
+    runs = {"B": [*(f"{one.n_runs}" for one in averages), "1"]}
+    claims = [
+        (f"K = {n_drawn}: 5 runs above {fewer}", Average(n_drawn, 5), Average(n_drawn, fewer))
+        for n_drawn in DRAWN
+        for fewer in (1, 2)
+    ]
+    return [two_parts(lab, SET, contenders, "K", contenders[-1], runs), findings(lab, claims, [SET])]
 
 
 def curves(lab, contenders, line, first):

@@ -21,7 +21,7 @@ from .lab import fitted, kept, staged
 from .markdown import two_parts
 
 N_TREES = 50
-PERCENTS = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 75.0, 100.0)
+PERCENTS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 75.0, 100.0)
 Q, P, C = "score", "probabilities", "cumulative"
 ADDED = {"Q": (Q,), "P01234": (P,), "C0123": (C,), "Q+P": (Q, P), "Q+C": (Q, C), "Q+P+C": (Q, P, C)}
 
@@ -69,10 +69,10 @@ class Transferred:
 
 def table_5_1(lab):
     """Table 5.1: rows of the source beside those of the target, those that are most like it."""
-    contenders = [Transferred(f"{percent}", percent) for percent in PERCENTS]
+    contenders = [Transferred("none"), *(Transferred(f"{percent:g}", percent) for percent in PERCENTS)]
     tables = []
     for name, source in sets.SOURCES.items():
-        n_rows = [f"{round(percent / 100 * len(sets.source(name).y)):,}" for percent in PERCENTS]
+        n_rows = [f"{one.percent / 100 * len(sets.source(name).y):,.0f}" for one in contenders]
         corner = f"{sets.NAMES[name]}: top % of {source}"
         tables.append(two_parts(lab, name, contenders, corner, contenders[0], {"rows added": n_rows}))
     return tables
