@@ -14,7 +14,7 @@ from .performance import seconds
 SET = "yandex"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 RATES = (0.02, 0.05, 0.1, 0.2)
-NUMBERS = (1, 2, 3, 4, 5, 6, 8, 9, 10)  # of 44 features, about the thesis' shares of 700: 20 to 160, and 10
+NUMBERS = (1, 2, 3, 4, 5, 6, 8, 9, 10)  # of 42 features; the thesis has 10 to 160 of 700
 DRAWN = (1, 2, 3)
 RUNS = (1, 2, 5, 10)
 N_TREES = 1000
