@@ -28,8 +28,8 @@ def share_of(n_drawn):
     return n_drawn / np.count_nonzero(np.ptp(sets.folds(SET)[0].train.X, axis=0))
 
 
-def k_stochastic(n_drawn, **parameters):
-    return boosted(max_iter=N_TREES, max_features=share_of(n_drawn), **parameters)
+def k_stochastic(n_drawn):
+    return boosted(max_iter=N_TREES, max_features=share_of(n_drawn))
 
 
 def table_2_2(lab):
