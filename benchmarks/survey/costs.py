@@ -1,121 +1,108 @@
-"""Chapter 6: features that cost something (table 6.1, figures 6.1 and 6.2).
+"""Chapter 6: features that cost something, and rows that leave early (table 6.1, figures 6.1 and 6.2)."""
 
-No set at hand says what its features cost. Here each is given a cost of 1, 5, 20, 50, 100, 150 or 200, drawn,
-the costs that Yahoo gave the features of its set. A model pays for a feature once; costs are shown as shares
-of what all features together cost.
-"""
+from functools import partial
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import make_pipeline
+from sklearn.base import clone
 
+from ranktrees import EarlyExit
+
+from ..drawing import FIGURES, draw
 from . import sets
-from .contenders import SAMPLED, boosted, forest
-from .lab import fitted, paired, quality
-from .markdown import difference, number, table
+from .contenders import SHARE, boosted, forest
+from .lab import fitted, kept, quality
+from .markdown import number, table
 
-COSTS = (1, 5, 20, 50, 100, 150, 200)
-WEIGHTS = (0.0, 1e-6, 1e-5, 3e-5, 1e-4, 3e-4)
-POINTS = (1, 2, 3, 5, 7, 10, 15, 25, 50, 100)
-SHOWN = (1, 2, 5, 10, 25, 50, 100)
-
-
-def costs_of(n_features):
-    return np.random.default_rng(0).choice(COSTS, n_features).astype(float)
-
-
-def learners(costs, weight):
-    """A forest and boosting of as many trees."""
-    priced = {"feature_costs": costs, "cost_weight": weight}
-    if costs is not None:
-        priced["cost_rule"] = "worth"
-    yield "RF", forest(10, 0.3).set_params(**priced)
-    yield "kSGBRT", boosted(4, max_iter=POINTS[-1], **SAMPLED).set_params(**priced)
+SET = "web_1s"
+COSTS = (1.0, 3.0, 9.0, 27.0, 81.0)  # of five groups of features
+WEIGHTS = (0.0, 1.0)
+DROPS = (0.0, 0.05, 0.1, 0.2)
+MEASURES = {"PREC@5": "prec.survey@5", "PAUC@[0,5]": "pauc.survey@[0,5]", "AUC": "auc.survey"}
+STEP = 5  # numbers of trees that are looked at
+# a learner, and the number of trees after which rows leave
+LEARNERS = {
+    "RF": (forest(200, stage_size=8), 20),
+    "SGBRT": (boosted(max_features=SHARE, max_iter=100), 10),
+}
+N_DRAWS = 2  # of the features' costs
 
 
-def _priced(name, model, costs, seed):
-    """(cost after so many trees, NDCG@10 of each test query after so many trees) of the first fold."""
-    fold = sets.folds(name)[0]
-    model = fitted(model, fold.train, seed)
-    values = [quality(fold.test, model.predict(fold.test.X, n_trees=n)) for n in POINTS]
-    return model.ensemble_.costs_of_trees(costs)[list(POINTS)] / costs.sum(), np.array(values)
+def costs_of(n_features, seed):
+    return np.random.default_rng(seed).permutation(np.resize(COSTS, n_features))
 
 
-def _cheapest(name, model, costs, share, seed):
-    """NDCG@10 of each test query, by the cheapest features that cost no more than a share of all."""
-    fold = sets.folds(name)[0]
-    by_cost = np.argsort(costs, kind="stable")
-    kept = by_cost[np.cumsum(costs[by_cost]) <= share * costs.sum() + 1e-9]
-    model = make_pipeline(ColumnTransformer([("kept", "passthrough", kept)]), model)
-    return quality(fold.test, fitted(model, fold.train, seed).predict(fold.test.X))
+def weeded(model, rows, costs, every, drop):
+    """float64[n_stages, 1 + n_measures]: the cost of a row, and the measures, while rows leave."""
+    n_trees = len(model.ensemble_)
+    staged = np.array([s for n, s in enumerate(model.staged_predict(rows.X), 1) if n % STEP == 0])
+    seen = np.full(len(rows.y), n_trees)
+    if drop:
+        early_exit = EarlyExit(every=every, drop=drop, among="all")
+        seen = model.predict(rows.X, early_exit=early_exit, return_saved=True)[1].trees
+    paid = model.ensemble_.costs_of_trees(costs, tree_cost=1)
+    found = []
+    for stage in range(STEP, n_trees + 1, STEP):
+        trees = np.minimum(stage, seen)
+        scores = staged[trees // STEP - 1, np.arange(len(seen))]
+        values = [np.nanmean(quality(rows, scores, measure)) for measure in MEASURES.values()]
+        found.append([paid[trees].mean(), *values])
+    return found
 
 
-def _mean(runs):
-    return [np.mean(parts, axis=0) for parts in zip(*runs, strict=True)]
+def priced(lab, learner, weight):
+    """float64[n_drops, n_draws, 2, n_stages, 1 + n_measures]: of validation and of test queries."""
+    (model, every), fold = LEARNERS[learner], sets.folds(SET)[0]
+    relevant = fold.train._replace(y=(fold.train.y >= 3).astype(float))
 
+    def of_draw(seed):
+        costs = costs_of(fold.train.X.shape[1], seed)
+        fit = fitted(clone(model).set_params(feature_costs=costs, cost_weight=weight), relevant, seed)
+        parts = fold.validation, fold.test
+        return [[weeded(fit, rows, costs, every, drop) for rows in parts] for drop in DROPS]
 
-def _runs(lab, name, costs):
-    """By learner and weight: (costs, values), means over seeds."""
-    models = {(learner, weight): model for weight in WEIGHTS for learner, model in learners(costs, weight)}
-    seeds = range(lab.seeds_of(name))
-    found = iter(
-        lab.all(_priced, [(name, model, costs, seed) for model in models.values() for seed in seeds])
-    )
-    return {key: _mean([next(found) for _ in seeds]) for key in models}
+    found = [
+        kept(lab.folder, ("priced", model, every, weight, COSTS, DROPS, seed), partial(of_draw, seed))
+        for seed in range(N_DRAWS)
+    ]
+    return np.swapaxes(found, 0, 1)
 
 
 def table_6_1(lab):
-    """After table 6.1: what is paid, and what it is worth, by the weight of costs."""
-    parts = []
-    for name in lab.names:
-        costs = costs_of(sets.folds(name)[0].train.X.shape[1])
-        runs = _runs(lab, name, costs)
+    """Table 6.1: the measures and the cost of a row, by as many trees as are best for validation queries."""
+    tables = []
+    for learner in LEARNERS:
         rows = []
-        for learner, plain in learners(None, 0.0):
-            paid_free, free = runs[learner, 0.0]
-            for weight in WEIGHTS:
-                paid, values = runs[learner, weight]
-                fits = [(name, plain, costs, paid[-1], seed) for seed in range(lab.seeds_of(name))]
-                cheapest = np.mean(lab.all(_cheapest, fits), axis=0)
-                affordable = max(1, np.count_nonzero(paid_free <= paid[-1]))
-                others = (free[-1], free[affordable - 1], cheapest)
-                tests = [paired(values[-1], other) for other in others] if weight else []
-                rows.append(
-                    [
-                        f"{learner}, {weight:g}",
-                        number(paid[-1], 2),
-                        number(np.nanmean(values[-1])),
-                        *map(difference, tests),
-                        *[""] * (3 - len(tests)),
-                    ]
-                )
-        versus = ("weight 0", "weight 0 stopped at the same cost", "the cheapest features")
-        head = [f"{sets.NAMES[name]}: weight", "cost", "NDCG@10", *(f"above {other}" for other in versus)]
-        parts.append(table(head, rows))
-    return parts
+        for weight in WEIGHTS:
+            for drop, of_draws in zip(DROPS, priced(lab, learner, weight), strict=True):
+                cells = []
+                for place in range(1, 1 + len(MEASURES)):
+                    best = of_draws[:, 0, :, place].argmax(axis=1)
+                    chosen = of_draws[np.arange(len(best)), 1, best].mean(axis=0)
+                    cells.append(f"{number(chosen[place], 5)} at {chosen[0]:,.0f}")
+                rows.append([f"{weight:g}", f"{100 * drop:.0f}", *cells])
+        tables.append(table([f"{learner}: λ", "WO %", *(f"{label} at cost" for label in MEASURES)], rows))
+    return tables
 
 
-def _figure(lab, learner):
-    name = lab.names[0]
-    costs = costs_of(sets.folds(name)[0].train.X.shape[1])
-    runs = _runs(lab, name, costs)
-    shown = np.isin(POINTS, SHOWN)
-    rows = []
+def figure(lab, name, learner):
+    panels = {label: {} for label in MEASURES}
     for weight in WEIGHTS:
-        paid, values = runs[learner, weight]
-        pairs = zip(paid[shown], np.nanmean(values[shown], axis=1), strict=True)
-        rows.append([f"{weight:g}", *(f"{number(cost, 2)}: {number(value)}" for cost, value in pairs)])
-    return [table([f"{learner}, weight", *map(str, SHOWN)], rows)]
+        for drop, of_draws in zip(DROPS, priced(lab, learner, weight), strict=True):
+            test = of_draws[:, 1].mean(axis=0)
+            for place, label in enumerate(MEASURES, 1):
+                panels[label][f"λ = {weight:g}, WO {100 * drop:.0f} %"] = test[:, 0], test[:, place]
+    draw(FIGURES / f"survey-{name}.svg", panels, x="cost of a row", y="test queries")
+    return [f"![Figure {name}: PREC@5, PAUC and AUC over the cost of a row](figures/survey-{name}.svg)"]
 
 
 def figure_6_1(lab):
-    """After figure 6.1: cost and NDCG@10 of a forest as trees are added, by the weight of costs."""
-    return _figure(lab, "RF")
+    """Figure 6.1: forests that know of costs, and rows that leave."""
+    return figure(lab, "6.1", "RF")
 
 
 def figure_6_2(lab):
-    """After figure 6.2: cost and NDCG@10 of boosting as trees are added, by the weight of costs."""
-    return _figure(lab, "kSGBRT")
+    """Figure 6.2: boosting that knows of costs, and rows that leave."""
+    return figure(lab, "6.2", "SGBRT")
 
 
 TABLES = {"6.1": table_6_1, "figure 6.1": figure_6_1, "figure 6.2": figure_6_2}

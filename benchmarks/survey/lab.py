@@ -1,17 +1,14 @@
-"""Contenders choose their settings, are fitted, and score test rows; what was done is kept in a folder."""
+"""Learners are fitted, and validation queries choose how many trees they have; what was done is kept."""
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from inspect import signature
 from pathlib import Path
-from typing import Any
 
 import joblib
 import numpy as np
 from scipy import stats
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import BaggingRegressor
 from sklearn.frozen import FrozenEstimator
 
 from ranktrees import as_measure
@@ -21,35 +18,7 @@ from ranktrees.rows import query_offsets
 from . import sets
 
 CHOSEN_BY = "ndcg@10"
-
-
-@dataclass(frozen=True)
-class Contender:
-    """One row of a table: candidates, of which validation queries choose one, with so many rounds."""
-
-    name: str
-    candidates: tuple
-    rounds: tuple = ()
-    parameter: str = "max_iter"  # what says how many rounds
-    finish: Callable[[Any], Any] | None = None  # what is made of the chosen one
-
-    def model(self, number, rounds):
-        """The candidate, with so many rounds."""
-        model = clone(self.candidates[number])
-        return model.set_params(**{self.parameter: rounds}) if self.rounds else model
-
-    def called(self, name):
-        return replace(self, name=name)
-
-
-def average(model, n_runs=5):
-    """The mean of runs that differ in what they draw."""
-    return BaggingRegressor(model, n_runs, bootstrap=False, random_state=0)
-
-
-def averaged(contender, name):
-    """The average of five runs of what another one chooses."""
-    return replace(contender, name=name, finish=average)
+N_STAGES = 40  # the numbers of boosted trees that are looked at
 
 
 # ---------------------------------------------------------------------------------------------------- fitting
@@ -61,17 +30,13 @@ def fitted(model, rows, seed, **others):
     draws = [name for name in model.get_params() if name.split("__")[-1] == "random_state"]
     model.set_params(**dict.fromkeys(draws, seed))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the peers' own, and of forests inside that see no query
+        warnings.simplefilter("ignore")  # of forests inside, which see no query
         return model.fit(rows.X, rows.labels, **others)
 
 
 def stages(model, X, rounds):
     """Scores by the first so many rounds, for each number in ``rounds``."""
-    kind = type(model).__name__
-    if kind in STAGED:
-        every = list(model.staged_predict(X))
-        return [every[n - 1] for n in rounds]
-    return [FIRST[kind](model, X, n) for n in rounds]
+    return [FIRST[type(model).__name__](model, X, n) for n in rounds]
 
 
 def _ordinal(model, X, n):
@@ -89,11 +54,7 @@ FIRST = {
     "HistGBRTClassifier": lambda model, X, n: model.predict_proba(X, n_trees=n)[:, 1],
     "OrdinalRanker": _ordinal,
     "Pipeline": lambda model, X, n: FIRST[type(model[-1]).__name__](model[-1], model[:-1].transform(X), n),
-    "LGBMRegressor": lambda model, X, n: model.booster_.predict(X, num_iteration=n),
-    "XGBRegressor": lambda model, X, n: model.predict(X, iteration_range=(0, n)),
-    "CatBoostRegressor": lambda model, X, n: model.predict(X, ntree_end=n),
 }
-STAGED = ("GradientBoostingRegressor", "HistGradientBoostingRegressor")
 
 
 def spelt(value):
@@ -122,51 +83,85 @@ def kept(folder, key, make):
 
 
 def quality(rows, scores, measure=CHOSEN_BY):
-    """The measure of each query, or of all rows where it is RMSE."""
+    """The measure of each query, or one number of all rows, where it is no mean over queries."""
     measure = as_measure(measure)
+    if not measure.by_query:
+        return np.array([measure(rows.y, scores)])
     _, offsets = query_offsets(rows.qid, len(rows.qid))
     return measure.per_query(rows.y, np.asarray(scores, np.float64), offsets)
 
 
-def validated(folder, name, number, contender):
-    """float64[n_candidates, n_rounds]: the mean over draws of NDCG@10 of the validation queries."""
+# ------------------------------------------------------------------------------------------------ contenders
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A learner, or several runs of it.
+
+    Attributes
+    ----------
+    name : str
+    model : estimator
+    classes : bool
+        Whether it learns, for each grade but the highest, if a row has at most that grade (section 3.1).
+    n_runs : int
+        It is the mean of so many runs.
+    stages : slice
+        Which numbers of boosted trees validation queries may choose; the first is none.
+    """
+
+    name: str
+    model: BaseEstimator
+    classes: bool = False
+    n_runs: int = 1
+    stages: tuple = (0, None)
+
+    def scores(self, folder, name, number):
+        """float32[n_stages, n_rows]: scores of all rows of a fold."""
+        if not self.classes:
+            return curve(folder, name, number, self.model, None, self.n_runs)[slice(*self.stages)]
+        return expected(self.cumulative(folder, name, number))
+
+    def cumulative(self, folder, name, number):
+        """float32[n_events, n_stages, n_rows]: whether a row has at most a grade."""
+        events = np.unique(sets.folds(name)[number].train.y)[:-1]
+        curves = [curve(folder, name, number, self.model, event, self.n_runs) for event in events]
+        return np.stack([one[slice(*self.stages)] for one in curves])
+
+
+def expected(cumulative):
+    """The expected grade, from what models of events say, along the first axis."""
+    return len(cumulative) - np.clip(cumulative, 0, 1).sum(axis=0)
+
+
+def curve(folder, name, number, model, event=None, n_runs=1):
+    """float32[n_stages, n_rows]: scores of all rows of a fold; of the labels, or of an event."""
 
     def make():
         fold = sets.folds(name)[number]
-        found = np.zeros((len(contender.candidates), max(1, len(contender.rounds))))
-        for seed, held_out in enumerate(fold.draws):
-            for place, candidate in enumerate(contender.candidates):
-                model, rows = fitted(candidate, fold.train.of(~held_out), seed), fold.train.of(held_out)
-                scores = (
-                    stages(model, rows.X, contender.rounds) if contender.rounds else [model.predict(rows.X)]
-                )
-                found[place] += [np.nanmean(quality(rows, score)) for score in scores]
-        return found / len(fold.draws)
+        train = fold.train if event is None else fold.train._replace(y=(fold.train.y <= event).astype(float))
+        X = sets.joined(*fold).X
+        return sum(staged(fitted(model, train, seed), X) for seed in range(n_runs)) / np.float32(n_runs)
 
-    key = ("validated", name, number, contender.candidates, contender.rounds)
-    return kept(folder, key, make)
+    return kept(folder, ("curve", name, number, model, event, n_runs), make)
 
 
-def chosen(folder, name, number, contender):
-    """(candidate, rounds, its NDCG@10 of validation queries)."""
-    if len(contender.candidates) == 1 and len(contender.rounds) <= 1:
-        return 0, *(contender.rounds or (None,)), np.nan
-    found = validated(folder, name, number, contender)
-    candidate, stage = np.unravel_index(found.argmax(), found.shape)
-    return int(candidate), contender.rounds[stage] if contender.rounds else None, float(found.max())
+def numbers_of_trees(model):
+    """How many trees are boosted, at each stage; [0] if none are."""
+    n = getattr(model, "max_iter", 0)
+    return np.arange(0, n + 1, max(1, n // N_STAGES))
 
 
-def scored(folder, name, number, contender, seed):
-    """float64[n_rows]: scores of the test rows."""
-    candidate, rounds, _ = chosen(folder, name, number, contender)
-    model = contender.model(candidate, rounds)
-    model = model if contender.finish is None else contender.finish(model)
-
-    def make():
-        fold = sets.folds(name)[number]
-        return np.asarray(fitted(model, fold.train, seed).predict(fold.test.X), np.float64)
-
-    return kept(folder, ("scored", name, number, model, seed), make)
+def staged(model, X):
+    """float32[n_stages, n_rows]: what boosting starts from, and the scores by so many trees."""
+    wanted = set(numbers_of_trees(model))
+    if wanted == {0}:
+        return np.asarray(model.predict(X), np.float32)[None]
+    found = [] if model.n_init_trees_ else [np.zeros(len(X), np.float32)]
+    for n, scores in enumerate(model.ensemble_.staged_predict(X), 1 - model.n_init_trees_):
+        if n in wanted:
+            found.append(scores.astype(np.float32))
+    return np.array(found)
 
 
 class Lab:
@@ -177,79 +172,50 @@ class Lab:
     folder : path
         What is fitted is kept here, and not fitted again; empty it when the package has changed.
     names : list of str
-        The sets.
-    n_seeds : int
-        Fits of each, on sets of one fold.
-    n_jobs : int
-        Fits at the same time.
+        The sets of table 4.2.
+    n_folds : int
+        At most so many folds of each set.
     """
 
-    def __init__(self, folder, names, n_seeds=3, n_jobs=1):
+    def __init__(self, folder, names, n_folds=5):
         self.folder = folder
         self.names = sets.present(names)
-        self.n_seeds = n_seeds
-        self.n_jobs = n_jobs
+        self.n_folds = n_folds
+        self._measured = {}
 
-    def meet(self, contenders, names=None):
-        """Let all choose, be fitted and score; returns the `Meeting`."""
-        names = self.names if names is None else names
-        places = [(name, number) for name in names for number in range(len(sets.folds(name)))]
-        tasks = [(*place, contender) for place in places for contender in contenders]
-        to_choose = {spelt((name, n, c.candidates, c.rounds)): (name, n, c) for name, n, c in tasks}
-        self.all(chosen, [(self.folder, *task) for task in to_choose.values()])
-        fits = [(*task, seed) for task in tasks for seed in range(self.seeds_of(task[0]))]
-        scores = dict(
-            zip(
-                [(name, number, contender.name, seed) for name, number, contender, seed in fits],
-                self.all(scored, [(self.folder, *fit) for fit in fits]),
-                strict=True,
-            )
-        )
-        return Meeting(self, names, scores)
+    def folds(self, name):
+        return sets.folds(name)[: self.n_folds]
 
-    def all(self, work, tasks):
-        """work(*task) of all tasks, in their order."""
-        return joblib.Parallel(self.n_jobs)(joblib.delayed(work)(*task) for task in tasks)
+    def measured(self, name, contender, measure):
+        """(of validation, float64[n_queries] of test), by as many trees as are best for validation queries.
 
-    def seeds_of(self, name):
-        return self.n_seeds if len(sets.folds(name)) == 1 else 1
+        The former is a mean over folds. Of test queries that are in several folds, it is the mean, too.
+        """
+        key = name, contender, measure
+        if key not in self._measured:
+            self._measured[key] = self._measure(*key)
+        return self._measured[key]
 
+    def _measure(self, name, contender, measure):
+        best = np.argmin if measure == "rmse" else np.argmax
+        validation, test = [], []
+        for number, fold in enumerate(self.folds(name)):
+            scores = contender.scores(self.folder, name, number)
+            by_stage = fold.part_of(scores, "validation")
+            found = [np.nanmean(quality(fold.validation, one, measure)) for one in by_stage]
+            stage = best(found)
+            validation.append(found[stage])
+            test.append(quality(fold.test, fold.part_of(scores[stage], "test"), measure))
+        same = name.startswith(("yandex", "web"))
+        return float(np.mean(validation)), np.mean(test, axis=0) if same else np.concatenate(test)
 
-class Meeting:
-    """What contenders gave the test rows, and what that is worth."""
-
-    def __init__(self, lab, names, scores):
-        self.lab = lab
-        self.names = names
-        self.scores = scores
-
-    def values(self, name, contender, measure=CHOSEN_BY):
-        """float64[n_queries]: the measure of each test query of all folds, its mean over seeds."""
-        folds = []
-        for number, fold in enumerate(sets.folds(name)):
-            seeds = [
-                quality(fold.test, self.scores[name, number, contender, seed], measure)
-                for seed in range(self.lab.seeds_of(name))
-            ]
-            folds.append(np.mean(seeds, axis=0))
-        return np.concatenate(folds)
-
-    def mean(self, name, contender, measure=CHOSEN_BY):
-        """The measure: the mean over queries, and over folds and seeds."""
-        if as_measure(measure).name == "RMSE":
-            errors = [
-                (fold.test.y - self.scores[name, number, contender, seed]) ** 2
-                for number, fold in enumerate(sets.folds(name))
-                for seed in range(self.lab.seeds_of(name))
-            ]
-            return float(np.sqrt(np.concatenate(errors).mean()))
-        return float(np.nanmean(self.values(name, contender, measure)))
-
-    def test(self, names, better, worse, measure=CHOSEN_BY):
+    def test(self, names, better, worse, measure):
         """(mean difference, t) over the test queries of these sets, paired."""
         return paired(
-            np.concatenate([self.values(name, better, measure) for name in names]),
-            np.concatenate([self.values(name, worse, measure) for name in names]),
+            *(
+                np.concatenate([self.measured(name, one, measure)[1] for name in names])
+                for one in (better, worse)
+            )
         )
 
 

@@ -1,9 +1,12 @@
-"""Tables as Markdown, and paired tests of what the survey found."""
+"""Tables as Markdown, and paired tests of what the thesis found."""
 
 import re
 
-from .lab import CHOSEN_BY
+import numpy as np
+
 from .sets import NAMES
+
+MEASURES = {"RMSE": "rmse", "ERR": "err", "NDCG": "ndcg.survey@10"}
 
 
 def number(value, digits=4):
@@ -24,48 +27,54 @@ def table(head, rows):
 
 def best_bold(columns):
     """Cells of columns of numbers, the highest of each in bold."""
-    shown = []
-    for values in columns:
-        cells = [number(value) for value in values]
-        best = max(range(len(values)), key=values.__getitem__)
-        cells[best] = f"**{cells[best]}**"
-        shown.append(cells)
-    return shown
+    return [_bold(values, max) for values in columns]
 
 
-def means(meeting, contenders, measures, names=None, corner=""):
-    """A row for each contender, a column for each set and measure: the means over test queries."""
-    names = meeting.names if names is None else names
-    heads = [
-        NAMES[name] if len(measures) == 1 else f"{NAMES[name]} {label}"
-        for name in names
-        for label, _ in measures
-    ]
-    columns = [
-        [meeting.mean(name, contender, measure) for contender in contenders]
-        for name in names
-        for _, measure in measures
-    ]
-    cells = zip(*best_bold(columns), strict=True)
-    rows = [[contender, *line] for contender, line in zip(contenders, cells, strict=True)]
-    return table([corner, *heads], rows)
+def _bold(values, best):
+    cells = [number(value) for value in values]
+    place = best(range(len(values)), key=values.__getitem__)
+    cells[place] = f"**{cells[place]}**"
+    return cells
 
 
-def findings(meeting, claims, measure=CHOSEN_BY, together=True):
-    """Does it hold here? For each (claim, better, worse): the paired differences, set by set and over all.
+def two_parts(lab, name, contenders, corner, against=None, more=None):
+    """RMSE, ERR and NDCG of validation and test queries, a row for each contender.
 
-    Not ``together`` where sets have the same test queries.
+    With ``against``, there is also the paired difference to it, by NDCG of test queries. ``more`` are further
+    columns, of strings.
     """
+    measured = {
+        label: [lab.measured(name, one, measure) for one in contenders] for label, measure in MEASURES.items()
+    }
+    columns = [
+        _bold([float(np.mean(one[part])) for one in measured[label]], min if label == "RMSE" else max)
+        for part in range(2)
+        for label in MEASURES
+    ]
+    head = [corner, *(more or {}), *(f"{part} {label}" for part in ("val.", "test") for label in MEASURES)]
+    columns = [*(more or {}).values(), *columns]
+    if against is not None:
+        head.append(f"NDCG above {against.name}")
+        columns.append(
+            [
+                "" if one is against else difference(lab.test([name], one, against, MEASURES["NDCG"]))
+                for one in contenders
+            ]
+        )
+    return table(head, [[one.name, *cells] for one, *cells in zip(contenders, *columns, strict=True)])
+
+
+def findings(lab, claims, names):
+    """Does it hold here? For each (claim, better, worse): paired differences by NDCG, and over all by ERR."""
     rows = []
-    for claim, better, worse in claims:
-        tests = [meeting.test([name], better, worse, measure) for name in meeting.names]
-        row = [claim, *map(difference, tests)]
-        if together:
-            overall = meeting.test(meeting.names, better, worse, measure)
-            row += [difference(overall), verdict(tests, overall)]
-        rows.append(row)
-    head = ["finding", *(NAMES[name] for name in meeting.names)]
-    return table([*head, "all queries", "holds here"] if together else head, rows)
+    for claim, *pair in claims:
+        tests = [lab.test([name], *pair, MEASURES["NDCG"]) for name in names]
+        overall = lab.test(names, *pair, MEASURES["NDCG"])
+        cells = [*tests, overall] if len(names) > 1 else tests
+        by_err = lab.test(names, *pair, MEASURES["ERR"])
+        rows.append([claim, *map(difference, cells), verdict(tests, overall), difference(by_err)])
+    heads = [NAMES[name] for name in names] + ["all queries"] * (len(names) > 1)
+    return table(["finding, by NDCG", *heads, "holds here", "by ERR"], rows)
 
 
 def difference(test):

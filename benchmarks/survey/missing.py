@@ -1,12 +1,10 @@
-"""Treatments of missing values, as in Table 2.1 of Mohan's survey.
+"""Treatments of missing values: table 2.1 of the thesis, and a wider comparison for the guide.
 
-    python benchmarks/survey/missing.py [--sets mq2008 web] [--gaps random large] [--seeds 1]
+    python -m benchmarks.survey.missing [--sets mq2008 web] [--gaps random large] [--seeds 1]
 
-Mohan, *An empirical analysis on point-wise machine learning techniques using regression trees for web-search
-ranking*, 2010, section 2.2. The real sets lack no value, nor does ``make_ranking``; so values are taken from
-training and test rows alike: three in ten at random, or four in five of those above the 0.7 quantile of their
-feature, so that a gap says that the value was large. Since each feature lacks values, Algorithm 2 has none to
-begin with; scikit-learn's IterativeImputer takes its place.
+prints the latter. There, values are taken from training and test rows alike: three in ten at random, or four
+in five of those above the 0.7 quantile of their feature, so that a gap says that the value was large. Since
+each feature lacks values, Algorithm 2 has none to begin with; IterativeImputer takes its place.
 
 Cells are means over the sets (the first fold or draw of each), of ERR (16ths, as for grades up to 4), NDCG@10
 and RMSE on the test part; in brackets the t statistic of the difference of NDCG@10 to "learned", query by
@@ -14,9 +12,7 @@ query, over the queries of all sets. "complete" is learned from rows that lack n
 """
 
 import argparse
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 from scipy import stats
@@ -28,6 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ranktrees import (
+    ForestImputer,
     HistGBRTRegressor,
     RandomForestRanker,
     as_measure,
@@ -36,8 +33,11 @@ from ranktrees import (
 )
 from ranktrees.rows import query_offsets
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import data
+from .. import data
+from .contenders import SHARE, forest
+from .lab import Contender
+from .markdown import two_parts
+from .sets import NAMES
 
 SETS = ("mq2008", "mq2007_85", "ohsumed", "yandex", "web")
 MEASURES = ("err", "ndcg@10", "rmse")
@@ -158,9 +158,36 @@ def lines_of(names, gaps, seeds):
             yield f"| {kind} | {treatment} | {both} |"
 
 
+# ---------------------------------------------------------------------------------------- the thesis' table
+
+
+def forest_of(imputer=None, **parameters):
+    model = forest(100, **parameters)
+    return model if imputer is None else make_pipeline(imputer, model)
+
+
+THESIS = {
+    "0": forest_of(handle_missing="left"),
+    "1": forest_of(handle_missing="right"),
+    "mean": forest_of(filled_with()),
+    "median": forest_of(filled_with(strategy="median")),
+    "3-way split": forest_of(handle_missing="three_way"),
+}
+PREDICT = ForestImputer(10, max_features=SHARE, max_iter=2, random_state=0, n_jobs=1)
+
+
 def table_2_1(lab):
-    """After table 2.1: treatments of missing values."""
-    return ["\n".join(lines_of(lab.names, GAPS, 1))]
+    """Table 2.1: treatments of missing values, by forests."""
+    treated = {
+        "web_gaps": THESIS,
+        "yandex_gaps": THESIS | {"predict": forest_of(PREDICT)},
+    }
+    tables = []
+    for name, models in treated.items():
+        models = models | {"each split learns the side": forest_of()}
+        contenders = [Contender(*one) for one in models.items()]
+        tables.append(two_parts(lab, name, contenders, NAMES[name], contenders[0]))
+    return tables
 
 
 TABLES = {"2.1": table_2_1}

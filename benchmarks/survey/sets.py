@@ -1,15 +1,11 @@
 """The sets that the survey is repeated on.
 
-Real ones are where `benchmarks.data` looks for them. A fold is what one model is fitted to and tested on::
-
-    train  | queries . . . . . . . . . . . |      all rows that a model may see
-    draws  | fitted . . . . . | validation |      where settings are chosen: one in LETOR's folds, else 3
-    test   | queries . . . . . . . . . . . . . . . . . |
+Real ones are where `benchmarks.data` looks for them. A fold has rows to fit to, validation rows that choose
+how many trees there are, and test rows that choose nothing. Yandex has three, which differ in the queries
+that validate; LETOR's sets have five, whose test queries are different ones.
 """
 
-from dataclasses import dataclass, replace
 from functools import cache
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -23,17 +19,14 @@ NAMES = {
     "yandex": "Yandex",
     "web": "synthetic web",
     "mq2008": "MQ2008",
-    "mq2007_85": "MQ2007, fold 1",
     "ohsumed": "OHSUMED",
-    "mq2008_few": "MQ2008, 60 queries",
-    "web_few": "web, 15 queries",
-    "market": "another market",
+    "yandex_gaps": "Yandex, zeros missing",
+    "web_gaps": "synthetic web, two values in three missing",
+    "web_few": "synthetic web, 15 queries",
+    "web_1s": "synthetic web, short queries",
 }
 MAIN = ("yandex", "web", "mq2008", "ohsumed")
-FOLDS = {"mq2008": 5, "mq2007_85": 1, "ohsumed": 5}  # of LETOR's; MQ2007 is large
-DRAWS = 3
-FEW = {"mq2008_few": 60, "web_few": 15}  # queries to learn from, of the set before the _
-TRANSFERS = {"mq2007_85": ("mq2008_few", "mq2008"), "market": ("web_few", "web")}
+SOURCES = {"mq2008": "MQ2007", "web_few": "another market"}
 
 
 class Rows(NamedTuple):
@@ -52,57 +45,66 @@ class Rows(NamedTuple):
         return Rows(*(part[chosen] for part in self))
 
 
-@dataclass(frozen=True)
-class Fold:
-    """What one model is fitted to and tested on."""
+class Fold(NamedTuple):
+    """What one model is fitted to, chosen by, and tested on."""
 
     train: Rows
+    validation: Rows
     test: Rows
-    draws: tuple  # masks of training rows: those of validation queries
+
+    def part_of(self, scores, part):
+        """Those of the scores of all rows, along the last axis, that belong to a part."""
+        ends = np.cumsum([len(rows.y) for rows in self])
+        place = self._fields.index(part)
+        return scores[..., ends[place] - len(self[place].y) : ends[place]]
 
 
-def draws_of(qid, share=0.2, n=DRAWS):
-    """Masks of rows: a share of the queries, drawn n times."""
-    queries = np.unique(qid)
-    for seed in range(n):
-        drawn = np.random.default_rng(seed).permutation(queries)[: int(len(queries) * share)]
-        yield np.isin(qid, drawn)
+def web(n_queries, seed, **others):
+    """Rows of the synthetic web set, with labels of 0 to 4 and as many features as MSLR."""
+    made = make_ranking(n_queries, "web", n_features=136, random_state=seed, **others)
+    return Rows(made.data, made.target.astype(np.float64), made.qid)
 
 
-def web(n_queries, seed):
-    """Rows of the synthetic web set, with labels of 0 to 4."""
-    X, y, qid = make_ranking(n_queries, "web", n_features=60, random_state=seed, return_X_y_qid=True)
-    return Rows(X, y.astype(np.float64), qid)
+def split(rows, *n_queries):
+    """A fold of so many queries to fit to, to choose by, and to test on."""
+    parts = np.searchsorted(np.cumsum(n_queries), rows.qid, side="right")
+    return Fold(*(rows.of(parts == part) for part in range(3)))
+
+
+def with_gaps(fold, gaps, columns=slice(None)):
+    """These columns of the fold, without the values for which ``gaps(X)`` is true."""
+    return Fold(
+        *(rows._replace(X=np.where(gaps(rows.X), np.float32(np.nan), rows.X)[:, columns]) for rows in fold)
+    )
 
 
 @cache
 def folds(name):
     """The folds of a set."""
     if name == "web":
-        rows = web(400, 0)
-        trains = rows.qid < 90
-        train = rows.of(trains)
-        return [Fold(train, rows.of(~trains), tuple(draws_of(train.qid)))]
-    if name in FEW:
-        return [
-            replace(fold, train=first(fold.train, FEW[name]), draws=()) for fold in folds(name.split("_")[0])
-        ]
-    if name in FOLDS:
-        parts = islice(data.folds(name), FOLDS[name])
-        return [_letor_fold(*map(Rows._make, part)) for part in parts]
-    fitted, validation, test = map(Rows._make, next(data.folds(name)))
-    train = joined(fitted, validation)
-    return [Fold(train, test, tuple(draws_of(train.qid)))]
+        return [split(web(400, 0), 100, 50, 250)]
+    if name == "web_1s":
+        return [split(web(3800, 2, rows_per_query=27), 1266, 634, 1900)]
+    if name == "web_few":
+        return [fold._replace(train=first(fold.train, 15)) for fold in folds("web")]
+    if name == "web_gaps":
+        rng = np.random.default_rng(0)
+        return [with_gaps(fold, lambda X: rng.random(X.shape) < 2 / 3) for fold in folds("web")]
+    if name == "yandex_gaps":
+        known = np.all([fold.train.X.any(axis=0) for fold in folds("yandex")], axis=0)
+        return [with_gaps(fold, lambda X: X == 0, known) for fold in folds("yandex")]
+    return [Fold(*map(Rows._make, parts)) for parts in data.folds(name)]
 
 
+@cache
 def source(name):
-    """The rows to learn from for another set."""
-    if name == "market":
-        rows = web(150, 1)
-        unlike = rows.qid % 2 == 1
-        rows.X[unlike] *= np.exp2(np.random.default_rng(0).uniform(-1, 1, rows.X.shape[1]))
-        return rows
-    return first(folds(name)[0].train, 500)
+    """The rows of another set, from which the target of this name may learn."""
+    if name == "mq2008":
+        return joined(*folds("mq2007_85")[0])
+    rows = web(200, 1)
+    unlike = rows.qid % 2 == 1
+    rows.X[unlike] *= np.exp2(np.random.default_rng(0).uniform(-1, 1, rows.X.shape[1]))
+    return rows
 
 
 def first(rows, n_queries):
@@ -112,11 +114,6 @@ def first(rows, n_queries):
     return rows.of(slice(end))
 
 
-def _letor_fold(fitted, validation, test):
-    held_out = np.repeat([False, True], [len(fitted.y), len(validation.y)])
-    return Fold(joined(fitted, validation), test, (held_out,))
-
-
 def joined(*parts):
     """The rows of several sets, whose queries are different ones."""
     return Rows(*map(np.concatenate, zip(*parts, strict=True)))
@@ -124,4 +121,4 @@ def joined(*parts):
 
 def present(names):
     """Those of the names that there is data for."""
-    return [name for name in names if name == "web" or data.folder() is not None]
+    return [name for name in names if name.startswith("web") or data.folder() is not None]

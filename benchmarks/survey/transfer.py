@@ -2,80 +2,89 @@
 
 ::
 
-    source   MQ2007, its first 500 queries       150 web queries; a half is from another market: every feature
-                                                 is counted otherwise
-    target   MQ2008: a few queries, or many      the web set: a few queries, or many
+    source   all of MQ2007 that there is       200 web queries; a half is from another market, where every
+                                               feature is counted otherwise
+    target   MQ2008                            the web set, its first 15 queries
 """
 
-from sklearn.frozen import FrozenEstimator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
 from sklearn.pipeline import make_pipeline
 
-from ranktrees import ModelFeatures, OrdinalRanker, WithSourceRows
+from ranktrees import ModelFeatures, OrdinalRanker, select_source_rows
 
 from . import sets
-from .contenders import STOCHASTIC, boosted
-from .lab import Contender, fitted
-from .markdown import findings, means
+from .contenders import forest
+from .lab import fitted, kept, staged
+from .markdown import two_parts
 
-NDCG = [("NDCG", "ndcg@10")]
-SHARES = (0.1, 0.25, 0.5, 1.0)
-ADDED = {
-    "Q": "score",
-    "P": "probabilities",
-    "C": "cumulative",
-    "Q, P and C": ("score", "probabilities", "cumulative"),
-}
+N_TREES = 50
+PERCENTS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 75.0, 100.0)
+Q, P, C = "score", "probabilities", "cumulative"
+ADDED = {"Q": (Q,), "P01234": (P,), "C0123": (C,), "Q+P": (Q, P), "Q+C": (Q, C), "Q+P+C": (Q, P, C)}
 
 
-def learner():
-    """Every split looks at all features: what is added shall be seen."""
-    return boosted(4, max_iter=75, **STOCHASTIC)
+def by_likeness(folder, name, number):
+    """The numbers of the source's rows, those first that a classifier takes for the target's."""
+
+    def make():
+        source, target = sets.source(name), sets.folds(name)[number].train
+        _, probabilities = select_source_rows(
+            source.X, target.X, qid_source=source.qid, cv=5, random_state=number, n_jobs=1
+        )
+        return np.argsort(-probabilities, kind="stable")
+
+    return kept(folder, ("by likeness", name, number), make)
 
 
-def _compared(lab, contenders_of, claims):
-    """A table of NDCG@10, and paired tests, for each source."""
-    target = Contender("target only", (learner(),))
-    for source, targets in sets.TRANSFERS.items():
-        if not set(targets) & set(lab.names):
-            continue
-        compared = [target, *contenders_of(sets.source(source))]
-        meeting = lab.meet(compared, targets)
-        yield means(meeting, [one.name for one in compared], NDCG, corner=f"source: {sets.NAMES[source]}")
-        yield findings(meeting, claims, together=False)
+@cache
+def model_of_source(name):
+    return fitted(OrdinalRanker(forest(N_TREES)), sets.source(name), 0)
+
+
+@dataclass(frozen=True)
+class Transferred:
+    """A forest of the target's rows and a part of the source's, with what the source's model says of them."""
+
+    name: str
+    percent: float = 0.0
+    add: tuple = ()
+
+    def scores(self, folder, name, number):
+        def make():
+            fold, model = sets.folds(name)[number], forest(N_TREES)
+            train = fold.train
+            if self.percent:
+                source = sets.source(name)
+                n = round(self.percent / 100 * len(source.y))
+                train = sets.joined(train, source.of(by_likeness(folder, name, number)[:n]))
+            if self.add:
+                model = make_pipeline(ModelFeatures(model_of_source(name), add=self.add, cv="prefit"), model)
+            return staged(fitted(model, train, number), sets.joined(*fold).X)
+
+        return kept(folder, ("transferred", name, number, self.percent, self.add), make)
 
 
 def table_5_1(lab):
-    """After table 5.1: what a model of the source says, as features: its score, P(y = c), and P(y <= c)."""
-
-    def contenders_of(source):
-        theirs = FrozenEstimator(fitted(OrdinalRanker(learner()), source, 0))
-        yield Contender("source only", (theirs,))
-        for name, add in ADDED.items():
-            features = ModelFeatures(theirs, add=add, cv="prefit")
-            yield Contender(f"target with {name}", (make_pipeline(features, learner()),))
-
-    claims = [(f"with {name} above target only", f"target with {name}", "target only") for name in ADDED]
-    claims += [
-        ("with Q above source only", "target with Q", "source only"),
-        ("with C above Q", "target with C", "target with Q"),
-    ]
-    return list(_compared(lab, contenders_of, claims))
+    """Table 5.1: rows of the source beside those of the target, those that are most like it."""
+    contenders = [Transferred("none"), *(Transferred(f"{percent:g}", percent) for percent in PERCENTS)]
+    tables = []
+    for name, source in sets.SOURCES.items():
+        n_rows = [f"{one.percent / 100 * len(sets.source(name).y):,.0f}" for one in contenders]
+        corner = f"{sets.NAMES[name]}: top % of {source}"
+        tables.append(two_parts(lab, name, contenders, corner, contenders[0], {"rows added": n_rows}))
+    return tables
 
 
 def table_5_2(lab):
-    """After table 5.2: rows of the source beside those of the target, those that are most like it."""
-    names = {share: "all of the source" if share == 1 else f"{share:.0%} of the source" for share in SHARES}
-
-    def contenders_of(source):
-        for share, name in names.items():
-            model = WithSourceRows(
-                learner(), source.X, source.labels, source_size=share, cv=3, random_state=0
-            )
-            yield Contender(name, (model,))
-
-    claims = [(f"{name} above target only", name, "target only") for name in names.values()]
-    claims += [(f"{name} above all", name, names[1.0]) for share, name in names.items() if share < 1]
-    return list(_compared(lab, contenders_of, claims))
+    """Table 5.2: what a model of the source says, as features: its score, P(y = c), and P(y <= c)."""
+    contenders = [Transferred("baseline"), *(Transferred(name, add=add) for name, add in ADDED.items())]
+    return [
+        two_parts(lab, name, contenders, f"{sets.NAMES[name]}: added, by {source}", contenders[0])
+        for name, source in sets.SOURCES.items()
+    ]
 
 
 TABLES = {"5.1": table_5_1, "5.2": table_5_2}
