@@ -30,7 +30,8 @@ def draw(path, panels, *, x, y, log=False):
     looks = {
         name: {"color": f"C{n % 10}", "ls": "-" if n < 10 else "--"} for n, name in enumerate(contenders)
     }
-    figure = Figure(figsize=(max(3.6 * n_columns, 6), 2.8 * n_rows), layout="constrained")
+    legend = 0.2 * -(-len(contenders) // 2)  # its lines are two contenders wide
+    figure = Figure(figsize=(max(3.6 * n_columns, 6), 2.6 * n_rows + legend), layout="constrained")
     places = figure.subplots(n_rows, n_columns, squeeze=False).ravel()
     drawn = {}
     for place, (title, curves) in zip(places, panels.items(), strict=False):
