@@ -70,7 +70,7 @@ def main():
     parser.add_argument("--trees", type=int, default=5)
     parser.add_argument("--folder")
     options = parser.parse_args()
-    n_batches = options.rows // ROWS_OF_BATCH
+    n_batches = max(1, options.rows // ROWS_OF_BATCH)
     print("| features | values | at once | in batches |\n|--:|--:|--:|--:|")
     for n_features in options.features:
         cells, models = [], set()

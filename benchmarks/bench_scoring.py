@@ -352,7 +352,7 @@ def with_holes(X, share, seed):
 def fitted(shape, options):
     """(estimator, its ensemble, X, y); the cuts are rounded down to float32."""
     from ranktrees import LambdaMARTRanker, RandomForestRanker, make_ranking
-    from ranktrees.formats.plain import last_float32
+    from ranktrees.support.cuts import round_down
     from ranktrees.model.ensemble import Ensemble
 
     X, y, qid = make_ranking(
@@ -368,7 +368,7 @@ def fitted(shape, options):
         )
     grown = estimator.fit(X, y, qid=qid).ensemble_
     nodes = grown.nodes.copy()
-    nodes["cut"] = last_float32(nodes["cut"])
+    nodes["cut"] = round_down(nodes["cut"])
     copies = -(-shape["trees"] // n_trees)
     offsets = np.concatenate([[0], (np.diff(grown.tree_offsets)[None, :].repeat(copies, 0)).cumsum()])
     estimator.ensemble_ = Ensemble(
