@@ -112,7 +112,7 @@ class DaskRows(DaskDistributedBackend):
             )
         key = secrets.token_hex(32)
         with self.client.as_current():
-            lock = Lock("ranktrees rows")  # type: ignore[no-untyped-call]
+            lock = Lock("ranktrees rows")
         with lock:
             address = self.client.run(listen, key, workers=workers[:1])[workers[0]]
             futures = []
@@ -136,7 +136,7 @@ class DaskRows(DaskDistributedBackend):
 
     def _errors(self, futures: Sequence[Any]) -> list[BaseException]:
         """The errors of the ranks. A worker that is gone reports none, but the others do."""
-        if all(future.status == "finished" for future in as_completed(futures)):  # type: ignore[no-untyped-call]
+        if all(future.status == "finished" for future in as_completed(futures)):
             return []
         last = time.monotonic() + GRACE
         while any(future.status == "pending" for future in futures) and time.monotonic() < last:

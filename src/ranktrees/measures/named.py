@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from inspect import signature
+from inspect import Signature, signature
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,7 +97,7 @@ def as_measure(measure: AnyMeasure) -> Measure:
         if not takes(measure, 2):
             raise ValueError(
                 "a measure that is a function is called with the labels and the scores of a query, got "
-                f"{typed(measure)}{signature(measure)}; instead of a scorer, pass the measure itself"
+                f"{typed(measure)}{arguments_of(measure)}; instead of a scorer, pass the measure itself"
             )
         return OfFunction(function=measure)
     if not isinstance(measure, str):
@@ -154,6 +154,12 @@ def takes(function: Callable[..., Any], n: int) -> bool:
     except ValueError:
         return True
     return True
+
+
+def arguments_of(function: Callable[..., Any]) -> str:
+    """Return the arguments of a function in parentheses, without types, as messages show them."""
+    arguments = signature(function).parameters.values()
+    return str(Signature([argument.replace(annotation=Signature.empty) for argument in arguments]))
 
 
 def _parsed(tree: ast.expr) -> Any:

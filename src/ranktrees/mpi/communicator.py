@@ -123,7 +123,8 @@ class MPICommunicator(Communicator):
         with contextlib.suppress(MPI.Exception):
             if here.Get_size() == self.size:
                 self._window = MPI.Win.Allocate_shared(0 if self.rank else n_bytes_of_all, 1, comm=here)
-                board = np.frombuffer(self._window.Shared_query(0)[0], np.uint8)  # type: ignore[call-overload]
+                shared: Any = self._window.Shared_query(0)[0]
+                board = np.frombuffer(shared, np.uint8)
         here.Free()
         if board is not None and self.rank == 0:
             board[:] = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ranktrees.measures.named import takes
+from ranktrees.measures.named import arguments_of, takes
 from ranktrees.measures.rows import read_only
 from ranktrees.objectives.base import Bound, Objective
 from ranktrees.processes.sharing import ALL
@@ -139,7 +139,7 @@ class Custom(Objective):
             if value is not None and not takes(partial(value, weights=None) if by_weights else value, 3):
                 raise ValueError(
                     f"{parameter} must be a function of (labels, scores, offsets), got {_name(value)}"
-                    f"{signature(value)}; query q is the rows offsets[q]:offsets[q + 1]"
+                    f"{arguments_of(value)}; query q is the rows offsets[q]:offsets[q + 1]"
                 )
 
     @property
