@@ -352,8 +352,8 @@ def with_holes(X, share, seed):
 def fitted(shape, options):
     """(estimator, its ensemble, X, y); the cuts are rounded down to float32."""
     from ranktrees import LambdaMARTRanker, RandomForestRanker, make_ranking
-    from ranktrees.support.cuts import round_down
     from ranktrees.model.ensemble import Ensemble
+    from ranktrees.support.cuts import round_down
 
     X, y, qid = make_ranking(
         options.queries, kind="web", n_features=shape["features"], random_state=0, return_X_y_qid=True
