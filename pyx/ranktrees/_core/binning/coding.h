@@ -72,8 +72,8 @@ FOR_AVX512 INLINE __m512i sixteen_keys(__m512i bits) {
                                  _mm512_setzero_si512(), bits);
 }
 
-FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values,
-                                           const coder_float *coder, uint8_t *codes) {
+FOR_AVX512 INLINE void encode_in_registers(int levels, int64_t n, const float *values, const coder_float *coder,
+                                           uint8_t *codes) {
     const uint32_t *pivots = coder->in_registers.pivots;
     const __m512i missing = _mm512_set1_epi32(coder->in_registers.missing + (1 << levels));
     __m512i all[1 << (MOST_LEVELS - 4)];

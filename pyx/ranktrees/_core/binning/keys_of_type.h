@@ -92,7 +92,7 @@ EACH_WIDTH_OF_TYPE(void, OF(make_and_mark_keys),
 typedef struct {
     key_ruler ruler;
     int32_t n_marks, depth;
-    KEY edges[MOST_EDGES + MOST_EDGES / 2 + 1]; /* padded with a key that is below no other */
+    KEY edges[MOST_EDGES + MOST_EDGES / 2 + 1];    /* padded with a key that is below no other */
     uint8_t codes_at[MOST_MARKS(CODING_BITS) + 1]; /* the last one is for NaN */
 } OF(finder);
 

@@ -76,8 +76,8 @@ INLINE void best_of_cells(int width, int bounded, int counted, const int64_t *co
                 int allowed = (steps[f] >= least) & (all_hessian - steps[f] >= least);
                 if (counted) {
                     count[f] += rows[c < 0 ? last : c][f];
-                    allowed &= (count[f] >= rule->min_samples_leaf) &
-                               (total->count - count[f] >= rule->min_samples_leaf);
+                    allowed &=
+                        (count[f] >= rule->min_samples_leaf) & (total->count - count[f] >= rule->min_samples_leaf);
                 }
                 if (bounded) {
                     const double order = both.left * both.right_hessian - both.right * both.left_hessian;
@@ -156,7 +156,8 @@ EACH_WIDTH(int, may_beat,
             const double right_steps = total->hessian - left_steps;
             const double left_hessian = left_steps + l2, right_hessian = right_steps + l2;
             const double both = left * left * right_hessian + right * right * left_hessian;
-            found |= (both > to_beat * (left_hessian * right_hessian)) & (left_steps >= least) & (right_steps >= least);
+            found |=
+                (both > to_beat * (left_hessian * right_hessian)) & (left_steps >= least) & (right_steps >= least);
         }
     }
     return found != 0;

@@ -21,7 +21,7 @@ typedef struct {
     double gradient_unit; /* the gradient that one integer step stands for */
     double hessian_unit;
     double min_samples_leaf;
-    double min_hessian; /* in integer steps, at least one */
+    double min_hessian;        /* in integer steps, at least one */
     int first_side, last_side; /* the sides where rows without a value are tried: 0 right, 1 left */
 } rules;
 

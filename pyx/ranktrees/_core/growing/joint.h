@@ -151,8 +151,8 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
  * scratch: (last - first) * STEP words, and 2 * CHUNK more; tables: one for each byte. */
 static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const Digit *digits,
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
-                      int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch,
-                      int64_t *tables, int64_t *line) {
+                      int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch, int64_t *tables,
+                      int64_t *line) {
     const int64_t from = first * BLOCK_BYTES, to = last * BLOCK_BYTES, n_parts = (last - first) * (CHUNK / PART);
     const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
     if (ONE_BY_ONE * n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {

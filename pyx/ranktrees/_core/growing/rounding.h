@@ -69,7 +69,8 @@ INLINE int64_t row_sum(double gradient, double hessian, const unrounded *of) {
 /* Whether a row is in the sample. Its probability is the larger of |gradient| / sure_gradient and
  * hessian / sure_hessian. */
 INLINE int is_sampled(int width, double gradient, double hessian, const unrounded *of, uint64_t random) {
-    const double chance = (portable_small_double(width, (int64_t)(random >> 32)) + 0.5) * 0x1p-32; /* between 0 and 1 */
+    const double chance =
+        (portable_small_double(width, (int64_t)(random >> 32)) + 0.5) * 0x1p-32; /* between 0 and 1 */
     return (chance * of->sure_gradient < fabs(gradient)) | (chance * of->sure_hessian < hessian);
 }
 

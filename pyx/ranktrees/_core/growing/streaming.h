@@ -22,7 +22,7 @@
 
 enum {
     MOST_CENTROIDS = 255,
-    ROOM = 2 * 256 + 8   /* two histograms while they are merged, and a register that may be read behind the last */
+    ROOM = 2 * 256 + 8 /* two histograms while they are merged, and a register that may be read behind the last */
 };
 
 #define NO_GAP INT64_MAX

@@ -62,9 +62,7 @@ INLINE void set_plane(unit *u, int question, uint64_t plane) {
     u->planes = (u->planes & ~((uint64_t)0xffff << 16 * question)) | plane << 16 * question;
 }
 
-INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) {
-    u->slots = to | high << 16 | low << 32;
-}
+INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) { u->slots = to | high << 16 | low << 32; }
 
 #ifdef __clang__
 #define EACH_ON_ITS_OWN _Pragma("clang loop vectorize(assume_safety)")
@@ -185,8 +183,7 @@ FOR_AVX512 INLINE __m512i entries_of_256(const __m512i *layer, __m512i number) {
 
 enum { PARTS = BLOCK_ROWS / 32 };
 
-FOR_AVX512 INLINE void add_entries(int size, int n_parts, const uint8_t *found, const double *table,
-                                   double *sums) {
+FOR_AVX512 INLINE void add_entries(int size, int n_parts, const uint8_t *found, const double *table, double *sums) {
     __m512i number[PARTS], words[PARTS][4], layer[MOST_LEAVES / 32];
     /* Interleaving the layers below transposes the pairs of rows. To transpose them here as well undoes that. */
     const __m256i pairs = _mm256_set_epi16(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
@@ -216,8 +213,7 @@ FOR_AVX512 INLINE void add_entries(int size, int n_parts, const uint8_t *found, 
     }
 }
 
-FOR_AVX512 static void add_from_table(int n_rows, int size, const uint8_t *found, const double *table,
-                                      double *sums) {
+FOR_AVX512 static void add_from_table(int n_rows, int size, const uint8_t *found, const double *table, double *sums) {
 #define OF_SIZE(size)                                                                                      \
     case size:                                                                                             \
         if (n_rows <= 64)                                                                                  \
@@ -255,8 +251,7 @@ static inline void set_value(double *table, int n_leaves, int leaf, double value
         table[leaf] = value;
 }
 
-static inline void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table,
-                              double *sums) {
+static inline void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums) {
 #if HAS_SIMD
     if (simd_level() == AVX512) {
         add_from_table(n_rows, (int)table_size(n_leaves), found, table, sums);

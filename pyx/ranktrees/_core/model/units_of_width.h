@@ -37,8 +37,7 @@ TARGET INLINE void OF(do_unit)(int n_rows, int n_questions, int n_below, const u
         break;
 #define OF_QUESTIONS(n_questions) OF_SHAPE(n_questions, 0) OF_SHAPE(n_questions, 1) OF_SHAPE(n_questions, 2)
 
-TARGET INLINE void OF(do_all)(int n_rows, const unit *u, const unit *end, const uint8_t *planes,
-                              uint8_t *bench) {
+TARGET INLINE void OF(do_all)(int n_rows, const unit *u, const unit *end, const uint8_t *planes, uint8_t *bench) {
     while (u < end)
         switch (u->shape) {
             OF_QUESTIONS(1)
@@ -48,8 +47,7 @@ TARGET INLINE void OF(do_all)(int n_rows, const unit *u, const unit *end, const 
         }
 }
 
-TARGET static void OF(do_units)(int n_rows, const unit *units, int64_t n, const uint8_t *planes,
-                                uint8_t *bench) {
+TARGET static void OF(do_units)(int n_rows, const unit *units, int64_t n, const uint8_t *planes, uint8_t *bench) {
     if (n_rows <= 32 && OF(rows) <= 32)
         OF(do_all)(32, units, units + n, planes, bench);
     else if (n_rows <= 64)

@@ -185,10 +185,9 @@ typedef struct {
 } Block;
 
 /* Add the pairs of the rows i, i + 1, ... with the rows of a chunk. If crossed, these rows may lie in it themselves. */
-INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int crossed, int64_t i,
-                      int64_t chunk, int64_t width, float margin, const Weighing *by,
-                      const float *RESTRICT distances, const float *RESTRICT grades,
-                      const float *RESTRICT exponentials, float *RESTRICT gradients,
+INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int crossed, int64_t i, int64_t chunk,
+                      int64_t width, float margin, const Weighing *by, const float *RESTRICT distances,
+                      const float *RESTRICT grades, const float *RESTRICT exponentials, float *RESTRICT gradients,
                       float *RESTRICT hessians, float *RESTRICT size, Block *RESTRICT block) {
     const int swaps = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == TURNED;
     const float *worth = by->worth, *risen = by->risen, *apart = by->apart, *deltas = by->deltas;
@@ -207,15 +206,14 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
         if (kind != HINGE)
             divide(rows, ranked ? lower : 1.0f, divisors, parts);
         for (int r = 0; r < rows; r++) {
-            const float own = weight_of_pair(
-                kind, block->grades[r] - grade, block->worth[r] - swap, block->risen[r] - turned,
-                kind == MIXED ? apart[j - i - r] : 0.0f, block->shares[r],
-                kind == GIVEN ? deltas[(i + r) * width + j] : 0.0f);
+            const float own = weight_of_pair(kind, block->grades[r] - grade, block->worth[r] - swap,
+                                             block->risen[r] - turned, kind == MIXED ? apart[j - i - r] : 0.0f,
+                                             block->shares[r], kind == GIVEN ? deltas[(i + r) * width + j] : 0.0f);
             const float weight = crossed ? own * is_below[j - i - r] : own;
             float lambda, curvature;
             if (kind == HINGE)
-                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0f, margin,
-                                       block->distances[r] - distance, &curvature);
+                lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0f, margin, block->distances[r] - distance,
+                                       &curvature);
             else if (ranked)
                 lambda = lambda_of_ranked_pair(weight, parts[r], &curvature);
             else
@@ -237,9 +235,8 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
 /* Add the pairs of some rows, from row i on, with all rows below them. The loads and stores of the rows below, and a
  * division, are shared by these pairs. */
 INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, float margin,
-                     const Weighing *by, const float *distances, const float *grades,
-                     const float *exponentials, float *RESTRICT gradients, float *RESTRICT hessians,
-                     float *RESTRICT size) {
+                     const Weighing *by, const float *distances, const float *grades, const float *exponentials,
+                     float *RESTRICT gradients, float *RESTRICT hessians, float *RESTRICT size) {
     const int64_t width = (n + LANES - 1) / LANES * LANES, crossed = i + rows;
     int64_t chunk = i / LANES * LANES;
     Block block;
@@ -254,11 +251,11 @@ INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int6
             block.gradients[r][lane] = block.hessians[r][lane] = 0.0f;
     }
     for (; chunk < crossed; chunk += LANES)
-        add_chunk(kind, ranked, spread, sized, rows, 1, i, chunk, width, margin, by, distances, grades,
-                  exponentials, gradients, hessians, size, &block);
+        add_chunk(kind, ranked, spread, sized, rows, 1, i, chunk, width, margin, by, distances, grades, exponentials,
+                  gradients, hessians, size, &block);
     for (; chunk < n; chunk += LANES)
-        add_chunk(kind, ranked, spread, sized, rows, 0, i, chunk, width, margin, by, distances, grades,
-                  exponentials, gradients, hessians, size, &block);
+        add_chunk(kind, ranked, spread, sized, rows, 0, i, chunk, width, margin, by, distances, grades, exponentials,
+                  gradients, hessians, size, &block);
     for (int r = 0; r < rows; r++) {
         gradients[i + r] -= sum_lanes(block.gradients[r]);
         hessians[i + r] += sum_lanes(block.hessians[r]);
@@ -319,8 +316,8 @@ MEASURED_PAIRS(given_pairs, GIVEN)
 /* Add every pair whose upper row is one of the first `top` rows to the gradients and hessians of its rows. Return
  * the sum of |lambda|, or 0 if it is not asked for. */
 static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64_t top, double sigma,
-                               const Weighing *by, const double *scores, const float *grades,
-                               float *distances, float *exponentials, float *gradients, float *hessians) {
+                               const Weighing *by, const double *scores, const float *grades, float *distances,
+                               float *exponentials, float *gradients, float *hessians) {
 #define ADD(name) (spread ? spread_##name : sized || by->shuffled ? sized_##name : name)
     return (kind == PLAIN    ? plain_pairs
             : kind == HINGE  ? hinge_pairs
@@ -329,7 +326,7 @@ static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64
             : kind == TURNED ? ADD(turned_pairs)
             : kind == GIVEN  ? ADD(given_pairs)
                              : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, distances, exponentials,
-                                                   gradients, hessians);
+                                                  gradients, hessians);
 #undef ADD
 }
 

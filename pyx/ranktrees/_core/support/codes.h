@@ -49,8 +49,8 @@ INLINE void fetch_coming(const void *first, int64_t step, const uint32_t *rows, 
 
 /* Codes row by row. All features of a few rows then lie in few cache lines. */
 typedef struct {
-    const uint8_t *bytes;   /* row-major; short codes of features with few bins share a byte, see growing/packing.py */
-    int64_t step, n_bytes;  /* from one row to the next, and in use in each row */
+    const uint8_t *bytes;  /* row-major; short codes of features with few bins share a byte, see growing/packing.py */
+    int64_t step, n_bytes; /* from one row to the next, and in use in each row */
     const int32_t *byte_of; /* the first byte of each feature */
     const uint8_t *code_of; /* CODES entries for each feature: its short code for each value of its byte */
 } codes_by_row;

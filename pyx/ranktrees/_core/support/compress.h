@@ -47,7 +47,9 @@ FOR_AVX2 INLINE __m256i permuted(__m256i lanes, const uint64_t *places) {
 FOR_AVX2 INLINE __m256i eight_forwards(uint32_t bits, __m256i lanes) { return permuted(lanes, FORWARDS + bits); }
 FOR_AVX2 INLINE __m256i eight_backwards(uint32_t bits, __m256i lanes) { return permuted(lanes, BACKWARDS + bits); }
 FOR_AVX2 INLINE __m256i four_forwards(uint32_t bits, __m256i lanes) { return permuted(lanes, PAIRS_FORWARDS + bits); }
-FOR_AVX2 INLINE __m256i four_backwards(uint32_t bits, __m256i lanes) { return permuted(lanes, PAIRS_BACKWARDS + bits); }
+FOR_AVX2 INLINE __m256i four_backwards(uint32_t bits, __m256i lanes) {
+    return permuted(lanes, PAIRS_BACKWARDS + bits);
+}
 #endif
 
 #endif

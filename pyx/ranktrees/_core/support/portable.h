@@ -148,7 +148,8 @@ INLINE double portable_uniform(uint64_t random) { return (double)(int64_t)(rando
 static inline void portable_shuffle(int32_t *items, int64_t first, int64_t last, int64_t n, uint64_t key,
                                     uint64_t counter) {
     for (int64_t j = first; j < (last < n - 1 ? last : n - 1); j++) {
-        const int64_t k = j + (int64_t)(portable_uniform(portable_draw(key, counter + (uint64_t)j)) * (double)(n - j));
+        const int64_t k =
+            j + (int64_t)(portable_uniform(portable_draw(key, counter + (uint64_t)j)) * (double)(n - j));
         const int32_t kept = items[j];
         items[j] = items[k];
         items[k] = kept;

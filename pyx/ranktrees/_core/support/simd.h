@@ -33,8 +33,8 @@ enum { PORTABLE, AVX2, AVX512 };
 static inline int simd_of_processor(void) {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi") &&
+        __builtin_cpu_supports("bmi2"))
         return AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
         return AVX2;
