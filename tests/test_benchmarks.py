@@ -34,7 +34,7 @@ def run(*command):
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_scripts_print_a_table(script):
-    assert "|---" in run(f"benchmarks/{script}", *SCRIPTS[script].split())
+    assert "|--" in run(f"benchmarks/{script}", *SCRIPTS[script].split())
 
 
 def test_every_script_is_run_or_needs_real_sets():
