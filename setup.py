@@ -39,7 +39,7 @@ PLAIN = ["-O3", *([] if "-g" in os.environ.get("CFLAGS", "").split() else ["-g0"
 DEBUG = ["-O1", "-g", "-fno-omit-frame-pointer"]
 WATCHED = [f"-fsanitize={SANITIZERS}"] if SANITIZERS else []
 KIND = [*["debug"] * IS_DEBUG, *SANITIZERS.split(",") * bool(SANITIZERS)]
-BUILD = "/".join(["build", "-".join(KIND)] if KIND else ["build"])
+BUILD = f"build/{'-'.join(KIND)}" if KIND else "build"
 
 DIRECTIVES = {
     "language_level": 3,
@@ -109,10 +109,11 @@ def cythonized(extensions, **options):
 if __name__ == "__main__":  # which processes of cythonize may import
     OPENMP = openmp_flags()
     kernels = {
-        source.stem: extension(name_of(source), source, used_by(source))
+        name_of(source): extension(name_of(source), source, used_by(source))
         for source in sorted(CORE.rglob("*.pyx"))
     }
-    by_itself = kernels.pop("dtypes")  # it makes arrays of C pointers, which Cython 3.3 cannot share
+    # It makes arrays of C pointers, which Cython 3.3 cannot share.
+    by_itself = kernels.pop("ranktrees._core.support.dtypes")
     shared = extension(SHARED, CORE / "_cython.c")
     setup(
         cmdclass={"build_ext": BuildTogether},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ranktrees import compare, compare_to_baseline
-from ranktrees._core.rows import sampling as resampling
+from ranktrees._core.rows import sampling
 from ranktrees.evaluation.comparing import Comparison, compare_values, holm, mean_interval, per_query_table
 from ranktrees.measures import NDCG, RMSE, Measure
 from reference import comparing as slow
@@ -207,9 +207,9 @@ def test_bootstrap_is_nearly_scipys():
 def test_resamples_are_those_of_the_slow_twins(seed, values):
     sums, values_ = np.empty(7, np.int64), np.array(values)
     for n_threads in (1, 3):
-        resampling.drawn_sums(seed, 5, values_, sums, n_threads)
+        sampling.drawn_sums(seed, 5, values_, sums, n_threads)
         assert sums.tolist() == slow.drawn_sums(seed, 5, values, 7)
-        resampling.flipped_sums(seed, 5, values_, False, sums, n_threads)
+        sampling.flipped_sums(seed, 5, values_, False, sums, n_threads)
         assert sums.tolist() == slow.flipped_sums(seed, 5, values, 7)
 
 

@@ -1,4 +1,4 @@
-"""The estimators of trees."""
+"""The estimators made of trees: the parameters of each, how they are fitted, and what they do when fitted."""
 
 from ranktrees.estimators.averaged import AveragedRanker
 from ranktrees.estimators.classifier import HistGBRTClassifier

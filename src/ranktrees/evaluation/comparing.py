@@ -44,7 +44,7 @@ import numpy as np
 from scipy import stats
 from sklearn.utils import check_random_state
 
-from ranktrees._core.rows import sampling as resampling
+from ranktrees._core.rows import sampling
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.rows import arranged, checked_rows, column, numbers_in
 from ranktrees.rows import ids_of_queries, qid_of, warn_of_order
@@ -557,7 +557,7 @@ def _bootstrap(
     sign = -1 if turned.tolist() > steps.tolist() else 1  # a and b may change places: the draws stay the same
     steps = turned if sign < 0 else steps
     sums = np.empty(n_resamples, np.int64)
-    resampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
+    sampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
     sums -= steps.sum()
     ends = np.quantile(sums, [(1 - confidence) / 2, (1 + confidence) / 2]) * (step / len(steps))
     low, high = student.mean + np.sort(sign * ends)
@@ -571,7 +571,7 @@ def _randomization(
     every = 2 ** len(sizes) <= n_resamples + 1
     sums = np.empty(2 ** len(sizes) if every else n_resamples, np.int64)
     n_threads = effective_n_threads(None, len(sums) * len(sizes))
-    resampling.flipped_sums(seed, 0, sizes, every, sums, n_threads)
+    sampling.flipped_sums(seed, 0, sizes, every, sums, n_threads)
     as_far = _as_far(sums, steps, 2)
     p_value = as_far / len(sums) if every else (1 + as_far) / (1 + n_resamples)
     return student.low, student.high, p_value

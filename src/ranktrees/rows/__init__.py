@@ -1,4 +1,4 @@
-"""X, y, qid and weights become checked arrays and query offsets. No other package sees a qid.
+"""X, y, qid and weights become checked arrays and query offsets. Nothing below sees a qid.
 
 Above this package, a user passes whatever holds rows, labels, weights and query ids. Below it there are only
 arrays: rows as they were passed, labels and weights sorted by query, and the offsets at which each query

@@ -1,1 +1,1 @@
-"""The loops that train boosted trees and forests, and what follows them."""
+"""The two loops, boosting.py and forest.py, and what follows them: callbacks, checkpoints, refitting."""
