@@ -123,7 +123,7 @@ class Case:
         return self.found()
 
     def count(self, n_threads=1):
-        """Count the rows of children of splits found loosely; search again where one gets too few."""
+        """Count the rows of children; search leaves again, in all rows, where one gets too few."""
         rules, leaves = self.rules, np.concatenate([self.leaves, np.empty(2 * len(self.leaves), LEAF)])
         parter = Parter(
             slow.readable(self.codes), self.mapper.offsets, rules.monotone, self.order.copy(),
@@ -137,7 +137,7 @@ class Case:
         leaves["left"] = -1
         ids = self.ids[leaves["split"]["feature"][: len(self.leaves)] >= 0]
         while len(refused := parter.split(ids, len(self.leaves), n_threads)):
-            self.finder.search_again(refused, leaves["shortlist"][refused], n_threads)
+            self.finder.search_rows(refused, leaves["shortlist"][refused], True, n_threads)
             ids = ids[leaves["split"]["feature"][ids] >= 0]
         self.leaves["split"] = leaves["split"][: len(self.leaves)]
 

@@ -13,7 +13,6 @@ Everything that is derived from sums over all rows is the same on all ranks.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -158,17 +157,13 @@ class CoarseOverRanks(LinesOverRanks, CoarseToFine):
     def put_together(self, ids: np.ndarray) -> None:
         self.words.add_up(self.lines, self.builder.lines_of(ids), 1)
 
-    def counts_of(self, one: np.ndarray) -> np.ndarray:
-        counts = super().counts_of(one)
-        self.words.add_up(counts, numbered(one), 1)
+    def counts_of(self, ids: np.ndarray) -> np.ndarray:
+        counts = super().counts_of(ids)
+        self.words.add_up(counts, numbered(ids), 1)
         return counts
 
     def refine(self, ids: np.ndarray) -> None:
         refine(self.finder, self.words, ids, self.n_threads, parallel.VALUES_PER_THREAD)
-
-    def search_again(self, ids: np.ndarray) -> None:
-        self.find_in_all_rows(ids, np.asarray(self.finder.shortlists_of(ids)))
-        self.look_further(ids)
 
     def make_growth(self, *args: Any) -> Any:
         return GrowthOverRanks(self.communicator, self.words, self.look_further, self.search_again, *args)
@@ -189,13 +184,9 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         mapper: BinMapper,
         packing: Packing | None,
         constraints: Constraints,
-        prices: Prices,
-        order: np.ndarray,
         *rest: Any,
     ) -> None:
-        super().__init__(communicator, codes, mapper, packing, constraints, prices, order, *rest)
-        self.order = order
-        self.counter = self.builder_of(order[:0], np.empty(0, np.int64))
+        super().__init__(communicator, codes, mapper, packing, constraints, *rest)
         shares = np.linspace(0, mapper.offsets[-1], communicator.size + 1)
         first_features = np.searchsorted(mapper.offsets, shares)
         self.first_cells = mapper.offsets[first_features]
@@ -214,7 +205,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def find(self, ids: np.ndarray) -> None:
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
         for some, features in self.candidates(ids):
-            self.choose_among(some, self.finder.find_loosely(some, self.own(features), n_threads))
+            self.choose_among(some, self.finder.find_some(some, self.own(features), None, n_threads))
             if self.counts_at_once:
                 self.verify(some, features)
 
@@ -232,17 +223,17 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
 
     def verify(self, ids: np.ndarray, features: np.ndarray) -> None:
-        """Search leaves again whose splits, found loosely, make a child of too few rows of all ranks."""
+        """Search leaves again whose splits make a child of too few rows of all ranks."""
         left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
         left = self.communicator.allreduce(left)
         least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
         small = (least < self.min_samples_leaf) & (self.split_features[ids] >= 0)
-        self.find_counting(ids[small], features[small] if len(features) > 1 else features)
+        self.find_counted(ids[small], features[small] if len(features) > 1 else features)
 
     def search_again(self, ids: np.ndarray) -> None:
         has_line = self.leaves["line"][ids] >= 0
         for some, features in self.candidates(ids[has_line]):
-            self.find_counting(some, features)
+            self.find_counted(some, features)
         self.find_directly(ids[~has_line])
         self.builder.forget(ids, False)
 
@@ -250,49 +241,17 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         for some, features in self.candidates(ids):
             self.find_in_all_rows(some, features)
 
-    def find_counting(self, ids: np.ndarray, features: np.ndarray) -> None:
-        """Search leaves that have lines, by their lines and by the numbers of rows in the cells."""
-        if not len(ids):
-            return
-        leaves, bits = self.leaves[ids], self.rows.bits
-        sums = self.lines[leaves["line"], self.own_cells]
-        leaves["line"] = places = numbered(ids)
-        cells = np.empty((len(ids), self.packing.n_cells), BIN)
-        own = cells[:, self.own_cells]
-        own["gradient"], own["hessian"] = sums >> bits, sums & ((1 << bits) - 1)
-        own["count"] = self.counts_of(leaves)[:, self.own_cells]
-        with self.counting(leaves, cells.view(np.int64)):
-            n_threads = threads_for(self.n_threads, 4 * own.size)
-            found = self.finder.find_loosely(places, self.own(features), n_threads)
-        self.choose_among(ids, found)
+    def find_counted(self, ids: np.ndarray, features: np.ndarray) -> None:
+        if len(ids):
+            n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
+            counts = self.counts_of(ids)
+            self.choose_among(ids, self.finder.find_some(ids, self.own(features), counts, n_threads))
 
-    def counts_of(self, leaves: np.ndarray) -> np.ndarray:
-        """Count the rows in each cell of this rank's part, with lines of ones: int64[n_leaves, n_cells]."""
-        ends = ("start", "stop"), ("quiet_start", "quiet_stop")
-        rows = [self.order[leaf[start] : leaf[stop]] for leaf in leaves for start, stop in ends]
-        stops = np.cumsum([len(stretch) for stretch in rows])[1::2]
-        leaves = leaves.copy()
-        leaves["start"][1:], leaves["stop"] = stops[:-1], stops
-        leaves["start"][0] = 0
-        of_all = np.concatenate(rows)
-        ids, counts = leaves["line"].copy(), np.zeros((len(leaves), self.packing.n_cells), np.int64)
-        self.counter.go_through(of_all, np.ones(len(of_all), np.int64))
-        self.counter.attach(leaves, counts, 1)
-        n_threads = threads_for(self.n_threads, len(of_all) * self.packing.n_bytes)
-        self.counter.build(ids, self.rows.bits, self.rows.same, n_threads)
-        self.add_up_own(counts, ids, 1)
+    def counts_of(self, ids: np.ndarray) -> np.ndarray:
+        """Count the rows of leaves in each cell of this rank's part: int64[n_leaves, n_cells]."""
+        counts = super().counts_of(ids)
+        self.add_up_own(counts, numbered(ids), 1)
         return counts
-
-    @contextmanager
-    def counting(self, leaves: np.ndarray, lines: Any) -> Iterator[None]:
-        """Let the finder read bins that hold the number of rows."""
-        self.finder.begin(*self.rules, False, self.rows.sampled)
-        self.finder.attach(leaves, lines, 2)
-        try:
-            yield
-        finally:
-            self.finder.begin(*self.rules, self.counts_later, self.rows.sampled)
-            self.finder.attach(self.leaves, self.lines, self.lanes)
 
     def candidates(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""

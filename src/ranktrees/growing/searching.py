@@ -196,8 +196,12 @@ class Search:
 
     def search_again(self, ids: np.ndarray) -> None:
         """Search leaves again whose split turns out to make a child of too few rows."""
-        usable = self.constraints.usable[None, :]
-        self.finder.search_again(ids, usable, self.n_threads, parallel.VALUES_PER_THREAD)
+        self.find_in_all_rows(ids, self.constraints.usable[None, :])
+
+    def find_in_all_rows(self, ids: np.ndarray, features: np.ndarray) -> None:
+        """Find the best split of leaves by some features, whose children have enough rows."""
+        n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
+        self.finder.search_rows(ids, features, True, n_threads)
 
     def forget(self, ids: np.ndarray) -> None:
         """Drop what is kept for these leaves: they will not be split."""
@@ -352,6 +356,11 @@ class SearchOfLines(Search):
         self.find(ids[has_line])
         self.find_directly(ids[~has_line])
 
+    def counts_of(self, ids: np.ndarray) -> np.ndarray:
+        """Count the rows of leaves in each cell: int64[n_leaves, n_cells]."""
+        n_threads = threads_for(self.n_threads, self.n_rows(ids) * self.packing.n_bytes)
+        return self.builder.counts_of(ids, n_threads)
+
     def forget(self, ids: np.ndarray) -> None:
         self.builder.forget(ids)
 
@@ -371,8 +380,19 @@ class FullSearch(SearchOfLines):
         self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
 
     def search_again(self, ids: np.ndarray) -> None:
-        super().search_again(ids)
+        """Search leaves by their lines and by the numbers of rows in the cells; without lines, by all rows."""
+        has_line = self.leaves["line"][ids] >= 0
+        if has_line.any():
+            self.find_counted(ids[has_line], self.constraints.usable[None, :])
+        if not has_line.all():
+            super().search_again(ids[~has_line])
         self.builder.forget(ids, False)
+
+    def find_counted(self, ids: np.ndarray, features: np.ndarray) -> None:
+        """Find the best split of leaves that have lines by some features, whose children have enough rows."""
+        n_threads = threads_for(self.n_threads, self.n_rows(ids) * self.packing.n_bytes)
+        found = self.finder.find_some(ids, features, self.counts_of(ids), n_threads)
+        self.finder.choose_among(ids, found)
 
 
 class CoarseToFine(SearchOfLines):
@@ -428,15 +448,6 @@ class CoarseToFine(SearchOfLines):
                 found = self.split_features[k] >= 0
         self.finder.promise_no_more(k)
 
-    def counts_of(self, one: np.ndarray) -> np.ndarray:
-        """Count the rows of a leaf in each cell: int64[1, n_cells]."""
-        return self.builder.counts_of(one[0])
-
-    def find_in_all_rows(self, ids: np.ndarray, features: np.ndarray) -> None:
-        """Find the best split of leaves by some features, whose children have enough rows."""
-        n_threads = threads_for(self.n_threads, self.n_rows(ids) * features.shape[1])
-        self.finder.search_rows(ids, features, True, n_threads)
-
     def with_split(self, ids: np.ndarray) -> np.ndarray:
         """Return those of some leaves that have a split."""
         split = self.split_features[ids] >= 0
@@ -444,6 +455,5 @@ class CoarseToFine(SearchOfLines):
         return ids[split]
 
     def search_again(self, ids: np.ndarray) -> None:
-        shortlists = self.finder.shortlists_of(ids)
-        self.finder.search_again(ids, shortlists, self.n_threads, parallel.VALUES_PER_THREAD)
+        self.find_in_all_rows(ids, np.asarray(self.finder.shortlists_of(ids)))
         self.look_further(ids)

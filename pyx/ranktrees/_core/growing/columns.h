@@ -5,10 +5,7 @@
 #include "support/bins.h"
 #include "support/codes.h"
 
-enum {
-    SHORTLIST = 4, /* features that are refined together */
-    COPIES = 2     /* neighbouring rows add to different cells: a run of one code does not wait for itself */
-};
+enum { COPIES = 2 }; /* neighbouring rows add to different cells: a run of one code does not wait for itself */
 
 /* cells: n_columns x COPIES x CODES numbers */
 INLINE void add_rows_of_columns(int n_columns, const uint8_t *const *columns, const uint32_t *rows,

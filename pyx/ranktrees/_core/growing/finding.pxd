@@ -47,7 +47,6 @@ cdef class Finder:
     cdef int64_t[:, :, :, ::1] shortlists
     cdef double[:, ::1] scores
     cdef int32_t[:, ::1] drawn
-    cdef Split[:, ::1] promised
     cdef uint64_t[:, ::1] marks
     cdef int64_t n_words, mark_words
     cdef Split[::1] found
@@ -65,10 +64,15 @@ cdef class Finder:
     cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil
     cdef void conclude_all(self, const int32_t[::1] ids, int64_t n_shares)
     cpdef void find(self, const int32_t[::1] ids, int n_threads)
-    cdef int64_t scan_lines(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads)
-    cdef void find_one(self, Leaf* leaf, const int32_t* features, int64_t width) noexcept nogil
+    cdef int64_t scan_lines(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, const int64_t[:, ::1] counts,
+        int n_threads,
+    )
+    cdef void find_one(
+        self, Leaf* leaf, const int32_t* features, int64_t width, const int64_t* counts
+    ) noexcept nogil
     cdef Split best_of_line(
-        self, const Leaf* leaf, const int32_t* features, int64_t width
+        self, const Leaf* leaf, const int32_t* features, int64_t width, const int64_t* counts
     ) noexcept nogil
     cpdef void shortlist(
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
@@ -94,7 +98,6 @@ cdef class Finder:
     cpdef void refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=*)
     cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil
-    cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts)
     cdef int64_t[:, ::1] sums_of_shortlists(
         self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
@@ -118,6 +121,9 @@ cdef class Finder:
         self, const int32_t[::1] ids, const int32_t[:, ::1] features, bint exact, int n_threads
     )
     cdef void find_one_directly(
+        self, Leaf* leaf, const int32_t* features, int64_t width, int thread
+    ) noexcept nogil
+    cdef void find_in_all_rows(
         self, Leaf* leaf, const int32_t* features, int64_t width, int thread
     ) noexcept nogil
     cdef Split best_of_rows(
@@ -157,19 +163,10 @@ cdef class Finder:
     cdef void verify_one(
         self, Leaf* leaf, const int32_t* features, int64_t width, int thread
     ) noexcept nogil
-    cdef void search_one_again(
-        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
-    ) noexcept nogil
     cdef bint is_confirmed(self, const Leaf* leaf) noexcept nogil
     cdef int64_t n_left_of(self, const Leaf* leaf) noexcept nogil
-    cdef bint found_loosely(
-        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
-    ) noexcept nogil
-    cdef Split promised_by(
-        self, const Leaf* leaf, int32_t f, bint by_line, const Split* least, int thread
-    ) noexcept nogil
     cdef void scan_sums(
-        self, const Leaf* leaf, int64_t f, const int64_t* sums, bint exact, Split* best
+        self, const Leaf* leaf, int64_t f, const int64_t* sums, const int64_t* counts, bint exact, Split* best
     ) noexcept nogil
     cdef void scan(
         self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, bint exact, Split* best,

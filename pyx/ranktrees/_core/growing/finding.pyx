@@ -1,11 +1,13 @@
 """Find the best split of each leaf, from its line of sums or from its rows.
 
-    lines of all bins    find; find_loosely and choose_among, which search some of the features
+    lines of all bins    find; find_some and choose_among, which search some of the features
     coarse lines         shortlist picks the few features that seem best, refine searches all their bins
     rows                 find_directly; draw_and_find, which lets each leaf draw its features
-    again                verify and search_again, if a split leaves a child with too few rows
 
-The last step is needed for splits that were found *loosely*, that is, without counting the rows of children.
+A line of sums does not say how many rows its cells have, and if quiet rows are set apart, rows are not
+counted either. Such a search is not *exact*: if the rows of a child turn out to be too few once they are
+counted, the leaf is searched again, exactly: from a line together with the number of rows in each cell, or
+from all rows.
 
 All searches scan one feature after the other; scanning.pxd finds the best split of a feature from its bins.
 Equal gains go to the lower feature, then to the lower code. A feature may have a price, which is subtracted
@@ -18,7 +20,7 @@ from ranktrees._core.support.dtypes import BIN, SPLIT
 from ranktrees._core.support.threads import room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, fabs, fmax, nextafter
+from libc.math cimport INFINITY, fabs, fmax
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -26,7 +28,7 @@ from ranktrees._core.growing.gains cimport (
     Rules, Sums, hessian_of_rows, least_score, own_score_of, rules_within, sums_of,
 )
 from ranktrees._core.support.records cimport (
-    Bin, Leaf, Split, best_value, bytes_of, has_turn, shares_of_each, worth_threads,
+    SHORTLIST, Bin, Leaf, Split, best_value, bytes_of, has_turn, shares_of_each, worth_threads,
 )
 from ranktrees._core.growing.scanning cimport (
     CELLS, Case, Prefix, accumulate, accumulate_touched, append, close, first_side, keep_last, may_be_below,
@@ -42,7 +44,6 @@ cdef extern from "support/bins.h" nogil:
 
 cdef extern from "growing/columns.h" nogil:
     enum: COPIES
-    enum: SHORTLIST
     void sum_columns(
         int n_columns, const uint8_t** columns, const uint32_t* rows, const int64_t* sums, int64_t n,
         int64_t* cells,
@@ -140,8 +141,10 @@ cdef double WORTH_A_LOOK = 0.8
 cdef double ROUNDING = 2.0 ** -50
 
 
-cdef inline bint is_better(const Split* a, const Split* b) noexcept nogil:
-    return a.feature >= 0 and (a.gain > b.gain or a.gain == b.gain and a.feature < b.feature)
+cdef inline const int64_t* counts_at(const int64_t[:, ::1] counts, int64_t i) noexcept nogil:
+    if counts is None:
+        return NULL
+    return &counts[i, 0]
 
 
 cdef inline double to_beat(double gain, double price, double least) noexcept nogil:
@@ -244,7 +247,6 @@ cdef class Finder:
         self.shortlists = np.empty((0, 0, SHORTLIST, CELLS), np.int64)
         self.scores = room_for_each(n_threads, n_features, np.float64)
         self.drawn = room_for_each(n_threads, n_features, np.int32)
-        self.promised = room_for_each(n_threads, n_features, SPLIT)
         self.mark_words = n_features // 64 + 1
         self.marks = room_for_each(n_threads, self.mark_words, np.uint64)
         self.found = self.found_records = np.empty(64, SPLIT)
@@ -344,15 +346,19 @@ cdef class Finder:
 
     cpdef void find(self, const int32_t[::1] ids, int n_threads):
         """Find the best split of each leaf from its line of all bins."""
-        self.conclude_all(ids, self.scan_lines(ids, self.all_features, n_threads))
+        self.conclude_all(ids, self.scan_lines(ids, self.all_features, None, n_threads))
 
-    def find_loosely(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+    def find_some(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, const int64_t[:, ::1] counts,
+        int n_threads,
+    ):
         """SPLIT records, shape (n_ids, ...): the best splits of each leaf by some features, from its line.
 
         ``features`` has one list per leaf or one list for all leaves: ascending, with -1 for features to
-        leave out. `choose_among` takes the best of the splits.
+        leave out. ``counts`` are the numbers of rows in the cells of each leaf, or None if these are unknown.
+        `choose_among` takes the best of the splits.
         """
-        cdef int64_t n_shares = self.scan_lines(ids, features, n_threads)
+        cdef int64_t n_shares = self.scan_lines(ids, features, counts, n_threads)
         return self.found_records[: ids.shape[0] * n_shares].reshape(len(ids), n_shares)
 
     def choose_among(self, const int32_t[::1] ids, Split[:, ::1] found):
@@ -361,7 +367,10 @@ cdef class Finder:
         for i in range(ids.shape[0]):
             self.conclude(&self.leaves[ids[i]], &found[i, 0], found.shape[1])
 
-    cdef int64_t scan_lines(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
+    cdef int64_t scan_lines(
+        self, const int32_t[::1] ids, const int32_t[:, ::1] features, const int64_t[:, ::1] counts,
+        int n_threads,
+    ):
         """Fill ``found`` with several splits for each leaf, each the best of its share of the features."""
         cdef int64_t n_ids = ids.shape[0], width = features.shape[1], first
         cdef int64_t n_shares = min(shares_of_each(n_ids, n_threads), width), task, i, share
@@ -375,17 +384,19 @@ cdef class Finder:
             first = width * share // n_shares
             found[i * n_shares + share] = self.best_of_line(
                 &self.leaves[ids[i]], features_of(features, i, first),
-                width * (share + 1) // n_shares - first,
+                width * (share + 1) // n_shares - first, counts_at(counts, i),
             )
         return n_shares
 
-    cdef void find_one(self, Leaf* leaf, const int32_t* features, int64_t width) noexcept nogil:
-        """`find` for one leaf, by some of the features."""
-        cdef Split best = self.best_of_line(leaf, features, width)
+    cdef void find_one(
+        self, Leaf* leaf, const int32_t* features, int64_t width, const int64_t* counts
+    ) noexcept nogil:
+        """`find_some` for one leaf."""
+        cdef Split best = self.best_of_line(leaf, features, width, counts)
         self.conclude(leaf, &best, 1)
 
     cdef Split best_of_line(
-        self, const Leaf* leaf, const int32_t* features, int64_t width
+        self, const Leaf* leaf, const int32_t* features, int64_t width, const int64_t* counts
     ) noexcept nogil:
         cdef const int64_t* line = &self.lines[leaf.line, 0]
         cdef int64_t f, k
@@ -397,7 +408,10 @@ cdef class Finder:
             if self.lanes == 2:
                 self.scan(<const Bin*>(line + 2 * self.offsets[f]), f, leaf, NULL, not self.apart, &best)
             else:
-                self.scan_sums(leaf, f, line + self.offsets[f], not self.apart, &best)
+                self.scan_sums(
+                    leaf, f, line + self.offsets[f], counts + self.offsets[f] if counts else counts,
+                    not self.apart, &best,
+                )
         return best
 
     # ------------------------------------------------------------------------------------------- coarse lines
@@ -560,10 +574,6 @@ cdef class Finder:
         self.scan_rows(leaf, leaf.shortlist, SHORTLIST, self.same, thread, &best)
         self.conclude(leaf, &best, 1)
 
-    cdef void refine_again(self, Leaf* leaf, int thread) noexcept nogil:
-        """Search the shortlist of a leaf again, as a child would get too few rows."""
-        self.search_one_again(leaf, leaf.shortlist, SHORTLIST, False, thread)
-
     cdef void refine_together(self, const int32_t[::1] ids, int64_t n_parts):
         cdef int64_t n_ids = ids.shape[0], task, i
         cdef int64_t[:, :, :, ::1] parts = self.shortlists
@@ -638,7 +648,7 @@ cdef class Finder:
             if leaf.shortlist[k] >= 0:
                 for t in range(1, n_parts):
                     add_line(CELLS, parts + (t * SHORTLIST + k) * CELLS, parts + k * CELLS)
-                self.scan_sums(leaf, leaf.shortlist[k], parts + k * CELLS, self.same, &best)
+                self.scan_sums(leaf, leaf.shortlist[k], parts + k * CELLS, NULL, self.same, &best)
         self.conclude(leaf, &best, 1)
 
     cdef bint falls_short(self, const Leaf* leaf) noexcept nogil:
@@ -739,6 +749,13 @@ cdef class Finder:
     ) noexcept nogil:
         """`find_directly` for one leaf, by one thread."""
         cdef Split best = self.best_of_rows(leaf, features, width, True, not self.apart, thread)
+        self.conclude(leaf, &best, 1)
+
+    cdef void find_in_all_rows(
+        self, Leaf* leaf, const int32_t* features, int64_t width, int thread
+    ) noexcept nogil:
+        """The same, exactly."""
+        cdef Split best = self.best_of_rows(leaf, features, width, True, True, thread)
         self.conclude(leaf, &best, 1)
 
     cdef Split best_of_rows(
@@ -865,7 +882,9 @@ cdef class Finder:
             &self.columns_scratch[thread, 0],
         )
         for j in range(width):
-            self.scan_sums(leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], exact, best)
+            self.scan_sums(
+                leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], NULL, exact, best
+            )
 
     cdef void scan_group(
         self, const Leaf* leaf, const int32_t* features, int64_t width, int thread, Split* best
@@ -1017,10 +1036,8 @@ cdef class Finder:
         cdef bint few = leaf.total.count < self.order.shape[0] // 8
         return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
 
-    # -------------------------------------------------------------------------------------------------- again
-
     cpdef void verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
-        """Search leaves again whose splits, found loosely by some features, leave a child with too few rows.
+        """Search leaves again, in all rows, if their splits leave a child with too few rows.
 
         ``features`` has one list per leaf or one list for all leaves, ended by -1.
         """
@@ -1036,16 +1053,7 @@ cdef class Finder:
         self, Leaf* leaf, const int32_t* features, int64_t width, int thread
     ) noexcept nogil:
         if leaf.split.feature >= 0 and not self.is_confirmed(leaf):
-            self.search_one_again(leaf, features, width, False, thread)
-
-    cdef void search_one_again(
-        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
-    ) noexcept nogil:
-        """Find the best split of a leaf whose children have enough rows; see `found_loosely`."""
-        cdef Split best
-        if not self.found_loosely(leaf, features, width, by_line, thread):
-            best = self.best_of_rows(leaf, features, width, True, True, thread)
-            self.conclude(leaf, &best, 1)
+            self.find_in_all_rows(leaf, features, width, thread)
 
     cdef bint is_confirmed(self, const Leaf* leaf) noexcept nogil:
         cdef int64_t n_left
@@ -1082,91 +1090,6 @@ cdef class Finder:
             if self.leaves[ids[i]].split.feature >= 0:
                 counts[i] = self.n_left_of(&self.leaves[ids[i]])
         return counts.base
-
-    def search_again(
-        self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads,
-        int64_t values_per_thread=1,
-    ):
-        """Find the best splits of leaves after those found loosely have left children with too few rows.
-
-        ``features`` has one list per leaf or one list for all leaves, ended by -1.
-        """
-        cdef int64_t i, n_ids = ids.shape[0], width = features.shape[1], n_values = 0, n_found = 0
-        cdef bint by_line = self.places is None
-        cdef uint8_t[::1] found = np.empty(n_ids, np.uint8)
-        for i in range(n_ids):
-            n_values += self.leaves[ids[i]].total.count * width
-        n_threads = worth_threads(n_threads, n_values, values_per_thread)
-        for i in prange(
-            n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
-        ):
-            found[i] = self.found_loosely(
-                &self.leaves[ids[i]], features_of(features, i), width,
-                by_line and self.leaves[ids[i]].line >= 0, threadid(),
-            )
-        for i in range(n_ids):
-            n_found += found[i]
-        if n_found < n_ids:
-            others = np.flatnonzero(np.asarray(found) == 0)
-            own = np.asarray(features)[others] if features.shape[0] > 1 else features
-            self.search_rows(np.asarray(ids)[others], own, True, n_threads)
-
-    cdef bint found_loosely(
-        self, Leaf* leaf, const int32_t* features, int64_t width, bint by_line, int thread
-    ) noexcept nogil:
-        """Find the best split whose children have enough rows, unlike those of the split found loosely.
-
-        The feature of the latter is searched in all rows, and the others once more loosely. Then splits of
-        the others that gain more than the best one found in all rows are counted, the best of them first, and
-        their features are searched in all rows if a child has too few rows. Returns False, and does nothing,
-        if this would not save much: then all features have to be searched in all rows.
-        """
-        cdef Split* promised = &self.promised[thread, 0]
-        cdef Split best = self.undivided(leaf), own
-        cdef int64_t n = 0, k, most
-        cdef int32_t misled = leaf.split.feature
-        while width > 0 and features[width - 1] < 0:
-            width -= 1
-        if 2 * (self.lines.shape[1] // 4 if by_line else width * (leaf.stop - leaf.start)) >= (
-            width * leaf.total.count
-        ):
-            return False
-        self.scan_rows(leaf, &misled, 1, True, thread, &best)
-        for k in range(width):
-            if features[k] >= 0 and features[k] != misled:
-                promised[n] = self.promised_by(leaf, features[k], by_line, &best, thread)
-                n += promised[n].feature >= 0
-        while n > 0:
-            most = 0
-            for k in range(1, n):
-                if is_better(promised + k, promised + most):
-                    most = k
-            if not is_better(promised + most, &best):
-                break
-            self.conclude(leaf, promised + most, 1)
-            if self.is_confirmed(leaf):
-                return True
-            misled = promised[most].feature
-            n -= 1
-            promised[most] = promised[n]
-            own = self.undivided(leaf)
-            self.scan_rows(leaf, &misled, 1, True, thread, &own)
-            best = own if is_better(&own, &best) else best
-        self.conclude(leaf, &best, 1)
-        return True
-
-    cdef Split promised_by(
-        self, const Leaf* leaf, int32_t f, bint by_line, const Split* least, int thread
-    ) noexcept nogil:
-        """The best split of a leaf by a feature, found loosely, if it is no worse than ``least``."""
-        cdef Split best = self.undivided(leaf)
-        if least.feature >= 0:
-            best.gain = nextafter(least.gain, -INFINITY)
-        if by_line:
-            self.scan_sums(leaf, f, &self.lines[leaf.line, self.offsets[f]], False, &best)
-        else:
-            self.scan_rows(leaf, &f, 1, False, thread, &best)
-        return best
 
     def fill(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """BIN records, shape (n, width, 256): the bins of some features, filled from all rows of this rank.
@@ -1205,18 +1128,24 @@ cdef class Finder:
     # -------------------------------------------------------------------------------------------- one feature
 
     cdef void scan_sums(
-        self, const Leaf* leaf, int64_t f, const int64_t* sums, bint exact, Split* best
+        self, const Leaf* leaf, int64_t f, const int64_t* sums, const int64_t* counts, bint exact, Split* best
     ) noexcept nogil:
-        """Try every split of a leaf by one feature whose bins hold one number each."""
+        """Try every split of a leaf by one feature whose bins hold one number each.
+
+        If the numbers of rows in the bins are given, the search is exact.
+        """
         cdef Bin[CELLS] wide
-        cdef int32_t n_bins = self.n_bins(f)
+        cdef int32_t n_bins = self.n_bins(f), code
         cdef Rules rules = self.rules_of(leaf, exact)
         cdef Sums total = sums_of(leaf.total)
         if self.bounded or self.three_way or self.is_categorical[f] or may_beat(
             sums, n_bins, self.bits, &total, &rules, to_beat(best.gain, self.prices[f], self.least(leaf))
         ):
             widen_cells(n_bins + 1, sums, self.bits, self.same, wide)
-            self.scan(wide, f, leaf, NULL, exact, best)
+            if counts != NULL:
+                for code in range(n_bins + 1):
+                    wide[code].count = <uint32_t>counts[code]
+            self.scan(wide, f, leaf, NULL, exact or counts != NULL, best)
 
     cdef void scan(
         self, const Bin* cells, int64_t f, const Leaf* leaf, const uint64_t* touched, bint exact, Split* best,

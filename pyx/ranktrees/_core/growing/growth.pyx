@@ -20,7 +20,7 @@ from ranktrees._core.growing.histogram cimport Builder
 from ranktrees._core.growing.parting cimport ROW_PARTED, Parter
 from ranktrees._core.growing.queues cimport Queue
 from ranktrees._core.growing.finding cimport ROW_REFINED, Finder
-from ranktrees._core.support.records cimport Leaf, chunk_of, n_rows_of, portable_key, worth_threads
+from ranktrees._core.support.records cimport SHORTLIST, Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
     CELL_SEARCHED = 4  # the cost of searching a cell of a line, in steps of about a nanosecond
@@ -67,8 +67,6 @@ cdef class Growth:
         self.usable, self.n_drawn = usable[None, :], n_drawn
         self.n_leaves, self.few_rows = n_leaves, few_rows
         self.is_coarse, self.n_threads = is_coarse, n_threads
-        if is_coarse:
-            self.builder.make_room_to_count()
         self.make_room(64)
 
     cdef void make_room(self, int64_t n):
@@ -307,12 +305,16 @@ cdef class Growth:
                 self.look_further(self.parents[k], thread)
             if leaf.split.feature < 0 or self.parter.part_one(leaf):
                 break
-            if not self.is_coarse:
-                self.finder.search_one_again(
-                    leaf, &self.usable[0, 0], self.usable.shape[1], leaf.line >= 0, thread
+            if self.is_coarse:
+                self.finder.find_in_all_rows(leaf, leaf.shortlist, SHORTLIST, thread)
+                continue
+            if leaf.line >= 0:
+                self.finder.find_one(
+                    leaf, &self.usable[0, 0], self.usable.shape[1], self.builder.count(leaf, thread)
                 )
-                return
-            self.finder.refine_again(leaf, thread)
+            else:
+                self.finder.find_in_all_rows(leaf, &self.usable[0, 0], self.usable.shape[1], thread)
+            return
         self.make_children_of(leaf, <int32_t>(first_child + 2 * k))
 
     cdef void look_further(self, int32_t k, int thread) noexcept nogil:
@@ -500,7 +502,7 @@ cdef class Growth:
                 k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key, thread
             )
         else:
-            self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1])
+            self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1], NULL)
 
     cdef void search_together(self, int64_t n, bint by_line):
         """Search the picked leaves. If there are few, threads share each of them."""

@@ -16,13 +16,10 @@ from libc.stdint cimport int32_t, int64_t
 from ranktrees._core.growing.growth cimport Growth
 from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.growing.words cimport Words, bins_in_use
-from ranktrees._core.support.records cimport Leaf, chunk_of
+from ranktrees._core.support.records cimport SHORTLIST, Leaf, chunk_of
 
 cdef extern from "support/bins.h" nogil:
     enum: COARSE_CELLS
-
-cdef extern from "growing/columns.h" nogil:
-    enum: SHORTLIST
 
 cdef enum:
     SUMS_OF_A_STEP = 2  # the sums that follow a meeting without another: of lines, then of bins

@@ -48,7 +48,6 @@ cdef class Builder:
     cpdef void take_back(self, const int32_t[::1] ids)
     cdef void take_line(self, Leaf* leaf) noexcept
     cdef void drop_line(self, Leaf* leaf) noexcept
-    cdef void make_room_to_count(self)
     cdef const int64_t* count(self, const Leaf* leaf, int thread) noexcept nogil
     cdef void count_stretch(self, int64_t start, int64_t stop, int thread, int64_t* counts) noexcept nogil
     cdef void build_lines(self, const int32_t* ids, int64_t n_ids, int bits, bint same, int n_threads)

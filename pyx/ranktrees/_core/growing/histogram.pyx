@@ -11,7 +11,7 @@ from ranktrees._core.support.threads import AHEAD, room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from ranktrees._core.support.records cimport Digit, Leaf, shares_of_each, worth_threads
 
@@ -74,7 +74,7 @@ cdef class Builder:
         self.n_cells = n_cells
         self.go_through(order, sums)
         self.ones = np.ones(COUNTED, np.int64)
-        self.counts = np.empty((0, 0), np.int64)
+        self.counts = room_for_each(n_threads, 2 * n_cells, np.int64)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64, AHEAD)
         self.built = self.siblings = self.spares = self.free_lines = np.empty(0, np.int32)
         self.lanes = 0
@@ -306,11 +306,6 @@ cdef class Builder:
         self.n_free += 1
         leaf.line = -1
 
-    cdef void make_room_to_count(self):
-        """Make room for `count` on each thread."""
-        if not self.counts.shape[0]:
-            self.counts = room_for_each(self.scratch.shape[0], 2 * self.n_cells, np.int64)
-
     cdef const int64_t* count(self, const Leaf* leaf, int thread) noexcept nogil:
         """Count the rows of a leaf in each cell, quiet ones included, if lines have one number per cell.
 
@@ -335,11 +330,17 @@ cdef class Builder:
             add_line(self.n_cells, some, counts)
             start += n
 
-    def counts_of(self, int32_t k):
-        """int64[1, n_cells]: `count` of a leaf."""
-        self.make_room_to_count()
-        self.count(&self.leaves[k], 0)
-        return np.array(self.counts[:1, : self.n_cells])
+    def counts_of(self, const int32_t[::1] ids, int n_threads):
+        """int64[n, n_cells]: `count` of each leaf."""
+        cdef int64_t[:, ::1] counts = np.empty((ids.shape[0], self.n_cells), np.int64)
+        cdef int64_t i
+        for i in prange(
+            ids.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            memcpy(
+                &counts[i, 0], self.count(&self.leaves[ids[i]], threadid()), self.n_cells * sizeof(int64_t)
+            )
+        return counts.base
 
     def build(self, const int32_t[::1] ids, int bits, bint same, int n_threads):
         """Fill the line of each leaf in ``ids``."""

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+enum { SHORTLIST = 4 }; /* the most features of a leaf that are refined together */
+
 typedef struct {
     int64_t gradient;
     uint32_t hessian, count;

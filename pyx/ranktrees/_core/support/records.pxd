@@ -16,6 +16,9 @@ cdef extern from "support/portable.h" nogil:
     )
 
 
+cdef extern from "support/records.h":
+    enum: SHORTLIST  # the most features of a leaf that are refined together
+
 cdef enum:
     PARTS_PER_THREAD = 8   # the rows have this many parts per thread; a leaf larger than one part is large
     LEAVES_PER_THREAD = 4  # with this many, it does not matter that some leaves are larger than others
