@@ -17,7 +17,9 @@ from ranktrees.growing.constraints import (
     monotone_signs,
     number_of_features,
     usable_features,
+    varying_features,
 )
+from ranktrees.growing.packing import counts_of
 from ranktrees.rows.features import index_of
 from ranktrees.support import parallel
 from reference import growing as slow
@@ -289,13 +291,14 @@ def test_number_of_features(max_features, n_usable, expected):
 def test_usable_features_are_those_that_part_the_rows():
     codes = np.array([[0, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0]], np.uint8)
     mapper = slow.mapper_of([1, 2, 1, 1, 1, 1], {4, 5})
-    assert usable_features(mapper, codes).tolist() == [1, 3, 4]
+    assert varying_features(mapper, codes).tolist() == [1, 3, 4]
+    assert usable_features(counts_of(np.asfortranarray(codes))).tolist() == [1, 3, 4]
 
 
 def test_usable_features_part_the_rows_of_all_ranks():
     codes = np.array([[0, 0, 1, 0, 1, 0], [0, 1, 1, 1, 0, 0]], np.uint8)
     mapper = slow.mapper_of([1, 2, 1, 1, 1, 1], {4, 5})
-    found = together(3, lambda ranks: usable_features(mapper, codes[ranks.rank : ranks.rank + 1], ranks))
+    found = together(3, lambda ranks: varying_features(mapper, codes[ranks.rank : ranks.rank + 1], ranks))
     assert [features.tolist() for features in found] == [[1, 3, 4]] * 3
 
 

@@ -12,6 +12,7 @@ from ranktrees.growing.packing import (
     Packing,
     coarse_cells,
     coarse_packing,
+    counts_of,
     full_packing,
     share_bytes,
     step_of,
@@ -231,7 +232,8 @@ def test_ranks_have_the_cells_of_all_rows(make):
 
     def pack(ranks):
         own = codes[bounds[ranks.rank] : bounds[ranks.rank + 1]]
-        return make(np.asfortranarray(own), mapper, features, communicator=ranks)
+        own = np.asfortranarray(own)
+        return make(own, mapper, features, counts=counts_of(own, 1, ranks))
 
     parts = together(4, pack)
     assert all((part.digits == whole.digits).all() for part in parts)

@@ -72,7 +72,8 @@ def test_categories_have_no_neighbours():
     with pytest.raises(ValueError, match="categories have no neighbours"):
         kind_of("coarse_to_fine", 3, categorical={1})
     X, y = np.arange(40.0).reshape(20, 2) // 4, np.arange(20.0)
-    model = HistGBRTRegressor(split_search="coarse_to_fine", categorical_features=[1], max_iter=2, n_jobs=1)
+    rules = {"categorical_features": [1], "min_samples_leaf": 4, "max_iter": 2, "n_jobs": 1}
+    model = HistGBRTRegressor(split_search="coarse_to_fine", **rules)
     with pytest.raises(ValueError, match='split_search="auto"'):
         model.fit(X, y)
 

@@ -21,7 +21,7 @@ from ranktrees.support.spool import Spool
 if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
 
-__all__ = ["MOST_BINS", "find_edges", "row_limits"]
+__all__ = ["MOST_BINS", "entries_of_columns", "find_edges", "row_limits"]
 
 MOST_BINS = 255
 _NO_LIMIT = 1 << 30
@@ -269,11 +269,7 @@ class _SparseRows:
         self.X = X
         self.cursors, self.ends = row_limits(X, order)
         self.n = len(self.ends)
-        self.counts = np.zeros(X.shape[1], dtype=np.int64)
-        if not _kernels.count_sparse(X.indices, self.cursors, self.ends, self.counts):
-            raise ValueError(
-                f"X has column indices outside 0 to {X.shape[1] - 1}; rebuild the sparse matrix."
-            )
+        self.counts = entries_of_columns(X, order)
 
     def fewest_columns(self, weighted: bool) -> int:
         """Return the minimum number of columns to take at a time."""
@@ -303,6 +299,15 @@ class _SparseRows:
                 columns.zero_mass,
             )
             yield columns
+
+
+def entries_of_columns(X: Any, order: np.ndarray | None) -> np.ndarray:
+    """Count the entries of each column of a CSR matrix, in all or in some of its rows: int64[n_columns]."""
+    begins, ends = row_limits(X, order)
+    counts = np.zeros(X.shape[1], dtype=np.int64)
+    if not _kernels.count_sparse(X.indices, begins, ends, counts):
+        raise ValueError(f"X has column indices outside 0 to {X.shape[1] - 1}; rebuild the sparse matrix.")
+    return counts
 
 
 def row_limits(X: Any, order: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -5,11 +5,16 @@ A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` mean t
 
 For an exact search each distinct value has a bin of its own. Then a code is the rank of a value. If a feature
 has more than 255 values, all codes have four bytes ("long" codes).
+
+Columns of sparse rows that no split can use, as too few rows have an entry, are dropped before anything else:
+
+    columns of X     0   1   2   3   4   5   6  ...      those with enough entries: 1, 4, 5
+    features             0           1   2               what is cut, encoded, searched and split
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees._core.binning import binning as _kernels
-from ranktrees.binning.edges import MOST_BINS, find_edges, row_limits
+from ranktrees.binning.edges import MOST_BINS, entries_of_columns, find_edges, row_limits
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.cuts import round_down
 from ranktrees.support.spool import Spool
@@ -50,9 +55,15 @@ class BinMapper:
         The cuts of each feature, strictly increasing. Empty for a categorical feature.
     categories : sequence of F arrays of float64 or None, default=None
         The sorted values of each categorical feature, at most 255. None for the other features.
+    columns : ndarray of int32, shape (F,), default=None
+        The columns of X that the features are, ascending, if others have been dropped.
+    n_columns : int, default=None
+        The number of columns of X. If None, F.
 
     Attributes
     ----------
+    columns, n_columns
+        As given. ``columns`` is None if each column is a feature.
     cuts : tuple of F arrays of float64
         The upper edges of the bins, ``n_bins[f] - 1`` of them for a feature that is not categorical.
     categories : tuple of F arrays of float64 or None
@@ -88,8 +99,13 @@ class BinMapper:
     values: Any = None
 
     def __init__(
-        self, cuts: Sequence[np.ndarray], categories: Sequence[np.ndarray | None] | None = None
+        self,
+        cuts: Sequence[np.ndarray],
+        categories: Sequence[np.ndarray | None] | None = None,
+        columns: np.ndarray | None = None,
+        n_columns: int | None = None,
     ) -> None:
+        self.columns, self.n_columns = columns, len(cuts) if n_columns is None else n_columns
         if categories is None:
             categories = [None] * len(cuts)
         edges = [
@@ -119,7 +135,7 @@ class BinMapper:
         return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.cuts, self.categories)
+        return type(self), (self.cuts, self.categories, self.columns, self.n_columns)
 
     @property
     def n_features(self) -> int:
@@ -136,6 +152,7 @@ class BinMapper:
         order: np.ndarray | None = None,
         drawn: np.ndarray | None = None,
         categorical: np.ndarray | None = None,
+        least_entries: int = 0,
         n_threads: int = 1,
         communicator: Communicator = ALONE,
         names: Sequence[str] = (),
@@ -187,6 +204,9 @@ class BinMapper:
             the rows drawn.
         categorical : ndarray of shape (F,), bool, default=None
             Which features are categorical. Their values are listed rather than cut.
+        least_entries : int, default=0
+            Columns of a sparse X are dropped if fewer rows have an entry in them, unless they are
+            categorical.
         n_threads : int, default=1
             The number of threads.
         communicator : Communicator, default=ALONE
@@ -234,6 +254,9 @@ class BinMapper:
                 f"categorical has shape {categorical.shape}; expected ({n_features},), one bool for each "
                 "feature of X."
             )
+        n_columns, columns = n_features, _columns_with(least_entries, X, order, categorical, communicator)
+        if columns is not None:
+            X, categorical, n_features = X[:, columns], categorical[columns], len(columns)
         n_rows = X.shape[0] if order is None else len(order)
         drawn = None if drawn is None else _check_rows(drawn, n_rows, "drawn")
         weights = None if weights is None else _check_weights(weights, n_rows)
@@ -251,7 +274,8 @@ class BinMapper:
             has_cuts[[f for f, (n_edges, _) in found.items() if n_edges]] = True
             if not has_cuts.all():
                 found |= find(order, weights, ~has_cuts)
-        called = names or range(n_features)
+        called = names or range(n_columns)
+        called = called if columns is None else [called[column] for column in columns]
         cuts, categories = [], []
         for feature in range(n_features):
             n_edges, edges = found[feature]
@@ -270,10 +294,31 @@ class BinMapper:
                 )
             cuts.append(edges[:0] if known else edges)
             categories.append(edges if known else None)
-        return cls(cuts, categories)
+        return cls(cuts, categories, columns, n_columns)
+
+    def of_columns(self, values: Iterable[Any], fill: Any = None) -> list[Any]:
+        """Return a list of one entry for each column of X, given one for each feature."""
+        if self.columns is None:
+            return list(values)
+        every = [fill] * self.n_columns
+        for column, value in zip(self.columns.tolist(), values, strict=True):
+            every[column] = value
+        return every
+
+    def of_features(self, values: np.ndarray) -> np.ndarray:
+        """Return one entry for each feature, given one for each column of X."""
+        return values if self.columns is None else values[self.columns]
+
+    def features_among(self, columns: Iterable[int]) -> set[int]:
+        """Return the features among some columns of X."""
+        if self.columns is None:
+            return set(columns)
+        return set(np.flatnonzero(np.isin(self.columns, list(columns))).tolist())
 
     def set_cuts(self, nodes: np.ndarray, codes: np.ndarray) -> None:
-        """Set the cuts of some nodes. Rows with ``x <= cut`` have the given code or a lower one.
+        """Set the cuts of some nodes, and let their features be columns of X.
+
+        Rows with ``x <= cut`` have the given code or a lower one.
 
         Parameters
         ----------
@@ -283,6 +328,9 @@ class BinMapper:
             node that has no cut.
         """
         _kernels.set_cuts(nodes, codes, self._edges, self._edge_offsets)
+        if self.columns is not None:
+            inner = nodes["feature"] >= 0
+            nodes["feature"][inner] = self.columns[nodes["feature"][inner]]
 
     def for_others(self, X: Any, order: np.ndarray | None, n_threads: int) -> tuple[BinMapper, np.ndarray]:
         """Return a mapper that parts other rows as splits do, and their codes. It is this one."""
@@ -324,8 +372,13 @@ class BinMapper:
         array([0, 1, 2, 3], dtype=uint8)
         """
         order = _check_order(order, X)
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_features}.")
+        if X.shape[1] != self.n_columns:
+            raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_columns}.")
+        if self.columns is not None and not isinstance(X, Spool):
+            X = X[:, self.columns]
+        return self._encode(X, order, n_threads)
+
+    def _encode(self, X: Any, order: np.ndarray | None, n_threads: int) -> np.ndarray:
         n_rows = X.shape[0] if order is None else len(order)
         is_long = self.n_bins.max(initial=0) > MOST_BINS
         codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T
@@ -386,7 +439,7 @@ class BinMapper:
 
     def _encode_sparse(self, X: Any, order: np.ndarray, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
-        zero_codes = np.ascontiguousarray(self.encode(np.zeros((1, n_features), dtype=X.dtype))[0])
+        zero_codes = np.ascontiguousarray(self._encode(np.zeros((1, n_features), X.dtype), None, 1)[0])
         step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
         begins, ends = row_limits(X, order)
         for first in range(0, n_rows, step):
@@ -405,6 +458,20 @@ class BinMapper:
                 codes,
                 n_threads,
             )
+
+
+def _columns_with(
+    least_entries: int,
+    X: Any,
+    order: np.ndarray | None,
+    categorical: np.ndarray,
+    communicator: Communicator,
+) -> np.ndarray | None:
+    """Return the columns in which enough rows of all ranks have an entry, or None if all have to be kept."""
+    if not least_entries or not all(communicator.allgather(sparse.issparse(X))):
+        return None
+    wanted = (communicator.allreduce(entries_of_columns(X, order)) >= least_entries) | categorical
+    return None if wanted.all() else np.flatnonzero(wanted).astype(np.int32)
 
 
 def _check_order(order: np.ndarray | None, X: Any) -> np.ndarray | None:

@@ -397,7 +397,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._refuse_loose_bounds()
         costs, step, rate = self._costs(), self._step(data, held_out, n_threads), self._rate(data.share)
         ranks.at("the cuts")
-        mapper, codes = self._bin(data, n_threads)
+        mapper, codes = self._bin(data, n_threads, costs)
         ranks.at("the start")
         bound = bound_to(objective, data, n_threads)
         start = self._start(X, data, bound)
@@ -451,11 +451,12 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
         data, mapper = plan.rows.data, plan.rows.mapper
+        used = used_features(plan.start.ensemble.nodes, self.n_features_in_)
         make_grower = self._growers(
             mapper,
             plan.rows.codes,
             plan.n_threads,
-            self._prices(plan.costs, used_features(plan.start.ensemble.nodes, self.n_features_in_)),
+            self._prices(plan.costs, used, mapper.n_features),
             data.share,
             l2_regularization=self.l2_regularization,
             min_gain=self.min_gain_to_split,

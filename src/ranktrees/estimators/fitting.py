@@ -32,8 +32,10 @@ from ranktrees.growing.constraints import (
     monotone_signs,
     number_of_features,
     usable_features,
+    varying_features,
 )
 from ranktrees.growing.grower import TreeGrower
+from ranktrees.growing.packing import counts_of
 from ranktrees.growing.rounding import refuse_more_rows
 from ranktrees.growing.split_search import STREAMING, searches
 from ranktrees.growing.streaming import mapper_of_values
@@ -214,7 +216,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
 
-    def _bin(self, data: FitData, n_threads: int) -> tuple[BinMapper, np.ndarray]:
+    def _bin(self, data: FitData, n_threads: int, costs: FeatureCosts | None) -> tuple[BinMapper, np.ndarray]:
         """Return the mapper of the training rows, and their codes."""
         refuse_more_rows(data.share.n_rows)
         exact = self.split_search == "exact"
@@ -242,6 +244,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             order=data.order,
             drawn=drawn,
             categorical=categorical,
+            least_entries=int(self.min_samples_leaf) if costs is None and not exact else 0,
             n_threads=n_threads,
             communicator=ranks,
             names=names,
@@ -268,23 +271,31 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 )
         return None
 
-    def _prices(self, costs: FeatureCosts | None, used: np.ndarray) -> Prices:
-        """Return the prices of features, some of which are in use already."""
+    def _prices(self, costs: FeatureCosts | None, used: np.ndarray, n_features: int) -> Prices:
+        """Return the prices of the features of a mapper, some of which are in use already."""
         if costs is None:
-            return Prices.none(self.n_features_in_)
+            return Prices.none(n_features)
         return Prices(costs, self.cost_weight, used, self.cost_rule)
 
     def _growers(
         self, mapper: BinMapper, codes: np.ndarray, n_threads: int, prices: Prices, share: Share, **rules: Any
     ) -> Callable[[], TreeGrower]:
         """Return a function that makes a tree grower on these codes, at the current prices."""
-        usable = usable_features(mapper, codes, share.communicator)
+        ranks, counts = share.communicator, None
+        if codes.itemsize > 1 or self.split_search in STREAMING:
+            usable = varying_features(mapper, codes, ranks)
+        else:
+            counts = counts_of(codes, n_threads, ranks)
+            usable = usable_features(counts, int(self.min_samples_leaf))
+        is_categorical = np.array(mapper.of_columns(mapper.is_categorical, 0), np.uint8)
+        signs = monotone_signs(self.monotonic_cst, self, is_categorical)
+        sets = interaction_sets(self.interaction_cst, self.n_features_in_, keys_of(self))
         constraints = partial(
             Constraints,
             usable,
-            self.n_features_in_,
-            monotone=monotone_signs(self.monotonic_cst, self, mapper.is_categorical),
-            interactions=interaction_sets(self.interaction_cst, self.n_features_in_, keys_of(self)),
+            mapper.n_features,
+            monotone=None if signs is None else mapper.of_features(signs),
+            interactions=None if sets is None else [mapper.features_among(members) for members in sets],
             missing=self.handle_missing,
             max_features=number_of_features(self._features_of_a_split(share), len(usable)),
         )
@@ -295,9 +306,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             mapper,
             constraints(),
             n_jobs,
-            share.communicator,
+            ranks,
             self.max_bins,
             deep=self.max_leaf_nodes is None,
+            counts=counts,
         )
         return lambda: TreeGrower(
             codes,
@@ -364,7 +376,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         def ensemble_of(trees: Trees) -> Ensemble:
             added = trees.ensemble(
                 n_features=self.n_features_in_,
-                categories=mapper.categories,
+                categories=mapper.of_columns(mapper.categories),
                 base=before.base,
                 average=before.average,
             )

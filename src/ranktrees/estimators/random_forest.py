@@ -213,7 +213,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         else:
             warn_of_no_more_trees(n_earlier, self.n_estimators, "n_estimators")
         ranks.at("the cuts")
-        mapper, own_codes = self._bin(data, n_threads)
+        mapper, own_codes = self._bin(data, n_threads, costs)
         own, (data, codes) = data, gathered(data, own_codes)
         if earlier is None:
             mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
@@ -228,7 +228,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         file.refuse_fewer_trees(n_earlier, self.n_estimators, "n_estimators")
         stage_size = self.n_estimators if costs is None else self.stage_size
         used, used_in_stage = self._used_by(before, stage_size)
-        prices = self._prices(costs, used)
+        prices = self._prices(costs, used, mapper.n_features)
         make_grower = self._growers(mapper, codes, 1, prices, data.share)
         ensemble_of = self._ensemble_of(mapper, before)
         bootstrap = self._bootstrap(data, seed)

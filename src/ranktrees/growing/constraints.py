@@ -24,7 +24,7 @@ class Constraints:
     Parameters
     ----------
     usable : ndarray of int32
-        The features that are not constant, in ascending order.
+        The features that splits may use, in ascending order.
     n_features : int
     monotone : ndarray of int8, shape (n_features,), or None
         1: predictions rise with the feature, -1: they fall with it, 0: no constraint.
@@ -140,10 +140,32 @@ class Constraints:
                 return
 
 
-def usable_features(mapper: BinMapper, codes: np.ndarray, communicator: Communicator = ALONE) -> np.ndarray:
-    """Find the features that can part the rows of all ranks, ascending: those with more than one value.
+def usable_features(counts: np.ndarray, min_samples_leaf: int = 1) -> np.ndarray:
+    """Find the features that can part rows in two, ascending.
 
-    A missing value counts as one of them.
+    These are the features of which enough rows have another code than the most frequent one.
+
+    Parameters
+    ----------
+    counts : ndarray of int64, shape (n_features, n_codes)
+        The number of rows of all ranks that have each code; see `ranktrees.growing.packing.counts_of`.
+    min_samples_leaf : int, default=1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.growing.constraints import usable_features
+    >>> usable_features(np.array([[10, 0], [7, 3], [8, 2]]), 3)
+    array([1])
+    """
+    return np.flatnonzero(counts.sum(axis=1) - counts.max(axis=1) >= min_samples_leaf)
+
+
+def varying_features(mapper: BinMapper, codes: np.ndarray, communicator: Communicator = ALONE) -> np.ndarray:
+    """Find the features of which the rows of all ranks have more than one value, ascending.
+
+    A missing value counts as one of them. Unlike `usable_features`, this needs no counts, for which long
+    codes are too many.
     """
     one_value = np.flatnonzero(mapper.n_bins == 1)
     lacking = codes[:, one_value] == mapper.missing_codes[one_value]

@@ -219,10 +219,13 @@ def full_packing(
     mapper: BinMapper,
     features: np.ndarray,
     n_threads: int = 1,
-    communicator: Communicator = ALONE,
+    counts: np.ndarray | None = None,
 ) -> Packing:
-    """Pack every bin as a cell. Lines are laid out by ``mapper.offsets``."""
-    counts = counts_of(codes, n_threads, communicator)
+    """Pack every bin as a cell. Lines are laid out by ``mapper.offsets``.
+
+    ``counts`` are the `counts_of` the codes of all ranks. If None, there are no other ranks.
+    """
+    counts = counts_of(codes, n_threads) if counts is None else counts
     cells_of = []
     for feature in features:
         n_bins = mapper.n_bins[feature]
@@ -238,14 +241,14 @@ def coarse_packing(
     mapper: BinMapper,
     features: np.ndarray,
     n_threads: int = 1,
-    communicator: Communicator = ALONE,
+    counts: np.ndarray | None = None,
 ) -> Packing:
     """Pack at most 15 cells per feature, each with about a fifteenth of the rows, or one heavier bin.
 
     A line has 16 places for each feature of ``features``, in their order. Rows without a value have the last
-    place. The rows of all ranks are counted, so that all ranks have the same cells.
+    place. ``counts`` are as for a `full_packing`: all ranks have the same cells.
     """
-    counts = counts_of(codes, n_threads, communicator)
+    counts = counts_of(codes, n_threads) if counts is None else counts
     cells_of = []
     for feature in features:
         n_bins = mapper.n_bins[feature]

@@ -36,6 +36,7 @@ def searches(
     ranks: Communicator = ALONE,
     max_bins: int = MOST_BINS,
     deep: bool = False,
+    counts: np.ndarray | None = None,
 ) -> Callable[..., Any]:
     """Return a function that makes searches over the same codes. What they share is made once.
 
@@ -55,6 +56,8 @@ def searches(
     deep : bool, default=False
         Whether trees may have any number of leaves, so that most leaves are small. For small leaves, long
         codes row by row pay.
+    counts : ndarray of int64, shape (n_features, 256), default=None
+        The `counts_of` codes of one byte, over all ranks. If None, there are no other ranks.
 
     Returns
     -------
@@ -101,12 +104,12 @@ def searches(
     elif split_search in STREAMING:
         kind, own = StreamingSearch, (max_bins, split_search == "pgbrt")
     elif split_search == "coarse_to_fine":
-        kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, ranks)
+        kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, counts)
     elif codes.itemsize > 1:
         kind, own = DirectSearch, LongCodes(codes) if deep else None
     else:
         kind = DirectSearch if constraints.draws_features and ranks.alone else FullSearch
-        own = full_packing(codes, mapper, constraints.usable, n_threads, ranks)
+        own = full_packing(codes, mapper, constraints.usable, n_threads, counts)
     if not ranks.alone:
         kind = search_over_ranks(kind, ranks)
     return partial(kind, codes, mapper, own)

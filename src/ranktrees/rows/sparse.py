@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from ranktrees.support.annotations import RowsLike
 
 
+# Some things are kept for each column, however few its entries: together about a hundred bytes.
+MOST_COLUMNS = 1 << 24
+
+
 def read_sparse(X: RowsLike, name: str) -> Any:
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"{name} is sparse with {X.shape[1]} columns; expected at most {MOST_COLUMNS}: leave out columns "
+            "without entries, or hash to fewer ones."
+        )
     if X.dtype.kind not in "biufc":
         raise ValueError(f"{name} is sparse with dtype {X.dtype}; expected numbers: convert its data first.")
     _require_structure(X, name)

@@ -107,7 +107,8 @@ def grow_forest(
             stops = [callback(progress) for callback in callbacks]
             if any(stops):
                 stopping.append(True)
-        prices.use(used)
+        if not prices.all_free:
+            prices.use(used)
     return grown
 
 
