@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from ranktrees.growing.constraints import Constraints
     from ranktrees.growing.packing import Packing
     from ranktrees.growing.rounding import RoundedRows
-    from ranktrees.model.costs import Prices
     from ranktrees.processes.communicator import Communicator
 
 # How many streaming histograms are built before they are exchanged: with 255 centroids each, 133 MB.

@@ -366,7 +366,7 @@ class FullSearch(SearchOfLines):
         self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
 
     def search_again(self, ids: np.ndarray) -> None:
-        """Search leaves by their lines and by the numbers of rows in the cells; without lines, by all rows."""
+        """Search leaves by their lines and the numbers of rows in the cells; without lines, by all rows."""
         has_line = self.leaves["line"][ids] >= 0
         if has_line.any():
             self.find_counted(ids[has_line], self.constraints.usable[None, :])

@@ -4,8 +4,8 @@
     refine          the best split of the leaf by these, over all bins, from its rows
     look further    if it gains less than promised: shortlists of cuts that leave both children enough rows
 
-A line of sums does not say how many rows its cells have. `shortlist` estimates the sizes of children from
-their hessians, and if hessians differ, `refine` does not count rows either.
+A line of sums does not say how many rows its cells have, so the sizes of children are estimated at first. If
+hessians differ, `refine` does not count rows either; they are counted when the leaf is parted.
 """
 import numpy as np
 
@@ -19,9 +19,7 @@ from libc.string cimport memcpy, memset
 from ranktrees._core.growing.finding cimport Finder, features_of
 from ranktrees._core.growing.gains cimport Rules, Sums, hessian_of_rows, sums_of
 from ranktrees._core.growing.scanning cimport CELLS
-from ranktrees._core.support.records cimport (
-    SHORTLIST, Leaf, Split, has_turn, shares_of_each, worth_threads,
-)
+from ranktrees._core.support.records cimport SHORTLIST, Leaf, Split, has_turn, shares_of_each, worth_threads
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
@@ -76,7 +74,7 @@ cdef class CoarseFinder(Finder):
         self.lines = lines
 
     cdef void conclude(self, Leaf* leaf, const Split* found, int64_t n_found) noexcept nogil:
-        """The same, but the promise of the leaf remains that of its cells."""
+        """As for `Finder`, but the promise of the leaf remains that of its cells."""
         cdef double promise = leaf.promise
         Finder.conclude(self, leaf, found, n_found)
         leaf.promise = promise
