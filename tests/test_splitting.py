@@ -1,12 +1,15 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ranktrees._core.growing.coarse_finding import CoarseFinder
 from ranktrees._core.growing.finding import Finder
 from ranktrees._core.growing.histogram import Builder
+from ranktrees._core.growing.line_finding import LineFinder
 from ranktrees._core.growing.parting import Parter
 from ranktrees._core.support.dtypes import BIN, LEAF
 from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
@@ -16,7 +19,7 @@ THREADS = 4
 
 
 class Case:
-    """One leaf of a few rows, searched in every way by one and the same finder."""
+    """One leaf of a few rows, searched in every way by the same finders."""
 
     def __init__(self, codes, bins, mapper, rules, rows=None, lower=-np.inf, upper=np.inf, bits=12):
         self.codes, self.bins, self.mapper, self.rules = slow.readable(codes), bins, mapper, rules
@@ -33,25 +36,27 @@ class Case:
         self.features = np.arange(codes.shape[1], dtype=np.int32)
         coarse = not mapper.is_categorical.any() and mapper.n_bins.max() <= 255
         self.coarse = coarse_packing(self.codes, mapper, self.features) if coarse else None
-        self.finder = self.make_finder(self.codes.dtype)
+        self.make_finders()
 
-    def make_finder(self, dtype=np.uint8, by_row=None):
-        rules, mapper = self.rules, self.mapper
-        prices = rules.prices_of(len(self.features))
+    def make_finders(self):
+        self.finder = self.make_finder(LineFinder, self.codes.dtype)
+        self.coarse_finder = self.make_finder(CoarseFinder, packing=self.coarse) if self.coarse else None
+
+    def make_finder(self, kind=Finder, dtype=np.uint8, packing=None):
+        rules, prices = self.rules, self.rules.prices_of(len(self.features))
+        by_row = packing is not None and kind is not CoarseFinder
         n_rows = len(self.order) * (9 if by_row else 1)  # few rows among many are not read in columns
         order, sums = np.resize(self.order, n_rows), np.resize(self.sums, n_rows)
-        finder = Finder(
-            slow.readable(self.codes, dtype), order, sums, mapper.offsets, mapper.is_categorical,
-            rules.monotone, rules.missing, prices, rules.missing == "learned" and not prices.any(),
-            self.coarse.places if self.coarse else None, by_row, THREADS,
+        finder = kind(
+            slow.readable(self.codes, dtype), packing, self.mapper, rules,
+            SimpleNamespace(of_features=prices, all_free=not prices.any()), order, sums, THREADS,
         )  # fmt: skip
-        finder.begin(
-            self.bits, self.same, rules.l2, rules.min_gain, rules.gradient_unit, rules.hessian_unit,
-            rules.min_samples_leaf, rules.least_hessian(),
-        )  # fmt: skip
+        units = {"gradient_unit": rules.gradient_unit, "hessian_unit": rules.hessian_unit}
+        rows = SimpleNamespace(bits=self.bits, same=self.same, sampled=False, **units)
+        finder.begin(rows, rules.l2, rules.min_gain, rules.min_samples_leaf, rules.least_hessian())
         return finder
 
-    def look_at_lines(self, packing, lanes):
+    def look_at_lines(self, finder, packing, lanes):
         """Give every leaf its line."""
         lines = np.zeros((len(self.leaves), packing.n_cells * lanes), np.int64)
         self.leaves["line"] = self.ids
@@ -60,7 +65,8 @@ class Case:
         )
         builder.attach(self.leaves, lines, lanes)
         builder.build(self.ids, self.bits, self.same, 1)
-        self.finder.attach(self.leaves, lines, lanes)
+        finder.attach(self.leaves)
+        finder.attach_lines(lines)
 
     @property
     def ids(self):
@@ -70,45 +76,44 @@ class Case:
         return self.leaves["split"][0].copy()
 
     def from_lines(self, n_threads=1):
-        self.look_at_lines(full_packing(self.codes, self.mapper, self.features), 1 if self.same else 2)
+        packing = full_packing(self.codes, self.mapper, self.features)
+        self.look_at_lines(self.finder, packing, 1 if self.same else 2)
         self.finder.find(self.ids, n_threads)
         return self.found()
 
     def from_rows(self, features=None, n_threads=1):
-        features = self.features if features is None else np.array(features, np.int32)
-        self.finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
-        for _ in range(2):  # the second time its cells must be zero again
-            self.finder.find_directly(self.ids, np.atleast_2d(features), n_threads)
-        return self.found()
+        features = None if features is None else np.array(features, np.int32)
+        return self.from_rows_by(self.finder, n_threads, features)
 
     def from_long_codes(self, n_threads=1):
-        return self.from_rows_by(self.make_finder(np.uint32), n_threads)
+        return self.from_rows_by(self.make_finder(dtype=np.uint32), n_threads)
 
     def from_codes_by_row(self, n_threads=1):
         by_row = full_packing(self.codes, self.mapper, self.features)
-        return self.from_rows_by(self.make_finder(by_row=by_row), n_threads)
+        return self.from_rows_by(self.make_finder(packing=by_row), n_threads)
 
     def from_long_codes_by_row(self, n_threads=1):
         by_row = LongCodes(slow.readable(self.codes, np.uint32))
-        return self.from_rows_by(self.make_finder(np.uint32, by_row), n_threads)
+        return self.from_rows_by(self.make_finder(Finder, np.uint32, by_row), n_threads)
 
-    def from_rows_by(self, finder, n_threads):
-        finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
+    def from_rows_by(self, finder, n_threads, features=None):
+        features = np.atleast_2d(self.features if features is None else features)
+        finder.attach(self.leaves)
         for _ in range(2):  # the second time its cells must be zero again
-            finder.find_directly(self.ids, self.features[None, :], n_threads)
+            finder.find_directly(self.ids, features, n_threads)
         return self.found()
 
     def from_filled_bins(self, n_threads=1):
         features = self.features[None, :]
-        self.finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.finder.attach(self.leaves)
         self.finder.scan_filled(self.ids, features, self.finder.fill(self.ids, features, n_threads))
         return self.found()
 
     def ranked(self, features=None, n_threads=1):
         """(gain, shortlist), or None."""
         features = self.features if features is None else np.array(features, np.int32)
-        self.look_at_lines(self.coarse, 1)
-        self.finder.shortlist(self.ids, np.atleast_2d(features), n_threads)
+        self.look_at_lines(self.coarse_finder, self.coarse, 1)
+        self.coarse_finder.shortlist(self.ids, np.atleast_2d(features), n_threads)
         leaf = self.leaves[0]
         if leaf["split"]["feature"] < 0:
             assert leaf["split"]["gain"] == 0
@@ -116,9 +121,9 @@ class Case:
         return leaf["split"]["gain"], [f for f in leaf["shortlist"].tolist() if f >= 0]
 
     def refined(self, shortlist, n_threads=1):
-        self.finder.attach(self.leaves, np.zeros((0, 0), np.int64), 1)
+        self.coarse_finder.attach(self.leaves)
         self.leaves["shortlist"] = [*shortlist, *[-1] * (4 - len(shortlist))]
-        self.finder.refine(self.ids, n_threads)
+        self.coarse_finder.refine(self.ids, n_threads)
         self.count(n_threads)
         return self.found()
 
@@ -133,11 +138,11 @@ class Case:
         parter.attach(np.empty(1, LEAF))
         parter.begin(0, 0, 0, 0, 0, *units, counts_later=not self.same)
         parter.attach(leaves)
-        self.finder.attach(leaves, np.zeros((0, 0), np.int64), 1)
+        self.coarse_finder.attach(leaves)
         leaves["left"] = -1
         ids = self.ids[leaves["split"]["feature"][: len(self.leaves)] >= 0]
         while len(refused := parter.split(ids, len(self.leaves), n_threads)):
-            self.finder.search_rows(refused, leaves["shortlist"][refused], True, n_threads)
+            self.coarse_finder.search_rows(refused, leaves["shortlist"][refused], True, n_threads)
             ids = ids[leaves["split"]["feature"][ids] >= 0]
         self.leaves["split"] = leaves["split"][: len(self.leaves)]
 
@@ -327,7 +332,8 @@ def test_many_leaves_at_once(n_threads):
     for leaf, line in zip(leaves, features, strict=True):
         leaf["total"] = slow.total(case.bins, case.order[leaf["start"] : leaf["stop"]])
         own = Case(case.codes, case.bins, case.mapper, case.rules, case.order[leaf["start"] : leaf["stop"]])
-        own.coarse, own.finder = case.coarse, own.make_finder()
+        own.coarse = case.coarse
+        own.make_finders()
         alone.append((own, [f for f in line if f >= 0]))
     case.from_rows(features, n_threads)
     for leaf, (own, line) in zip(leaves, alone, strict=True):
@@ -339,7 +345,7 @@ def test_many_leaves_at_once(n_threads):
     ranked = [leaf["split"]["gain"] for leaf in leaves]
     assert ranked == [(slowly_ranked(case, own, line) or (0.0,))[0] for own, line in alone]
     shortlists = leaves["shortlist"] = [[0, 1, -1, -1], [2, 3, 5, 6], [7, -1, -1, -1], [1, 3, 8, -1]]
-    case.finder.refine(case.ids, n_threads)
+    case.coarse_finder.refine(case.ids, n_threads)
     case.count(n_threads)
     for leaf, (own, _), shortlist in zip(leaves, alone, shortlists, strict=True):
         agrees(leaf["split"], own.slowly([f for f in shortlist if f >= 0]), own)
@@ -381,7 +387,7 @@ def found_by_all(case):
     agrees(found, case.slowly(), case)
     assert found == case.from_rows() == case.from_rows(n_threads=4) == case.from_lines(4)
     assert found == case.from_long_codes() == case.from_codes_by_row()
-    if len(case.features) <= 4:
+    if case.coarse and len(case.features) <= 4:
         assert found == case.refined(case.features) == case.refined(case.features, 3)
     return found
 

@@ -131,11 +131,9 @@ class TreeGrower:
             search.builder if search.has_lines else None,
             search.finder,
             self.queue,
-            constraints.usable,
-            constraints.n_drawn,
+            constraints,
             self.n_leaves_allowed,
             search.few_rows if search.has_lines else 0,
-            search.is_coarse,
             self.n_threads,
         )
 

@@ -19,7 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ranktrees._core.growing import finding, growth, histogram, streaming
+from ranktrees._core.growing.coarse_finding import CoarseFinder
+from ranktrees._core.growing.finding import Finder
+from ranktrees._core.growing.growth import Growth
+from ranktrees._core.growing.histogram import Builder
+from ranktrees._core.growing.line_finding import LineFinder
+from ranktrees._core.growing.streaming import StreamingFinder
 from ranktrees.support import parallel
 from ranktrees.support.parallel import threads_for
 
@@ -82,7 +87,7 @@ class Search:
     is_sure = True  # the promise of a leaf is its gain
     in_one_call = False  # whether trees can be grown in one call; see `ranktrees._core.growing.growth`
     has_lines = False
-    is_coarse = False  # whether a cell of the packing is several bins
+    finder_class: Any = Finder
 
     def __init__(
         self,
@@ -100,7 +105,6 @@ class Search:
         self.n_threads = sizes.n_threads
         self.plain = constraints.missing == "learned" and prices.all_free
         self.finder = self.make_finder(mapper, packing, prices, order, sums)
-        self.lines, self.lanes = np.empty((0, 0), np.int64), 1
         # Quiet rows, of which nothing is left, are set apart and only counted. There are two exceptions: the
         # mean of a category depends on them, and if two splits are judged together, a child of the second
         # could turn out too small.
@@ -112,31 +116,20 @@ class Search:
         self, mapper: BinMapper, packing: Any, prices: Prices, order: np.ndarray, sums: np.ndarray
     ) -> Any:
         """Make the finder of splits."""
-        return finding.Finder(
-            self.codes,
-            order,
-            sums,
-            mapper.offsets,
-            mapper.is_categorical,
-            self.constraints.monotone,
-            self.constraints.missing,
-            prices.of_features,
-            self.plain,
-            packing.places if self.is_coarse else None,
-            None if self.is_coarse else packing,
-            self.n_threads,
+        return self.finder_class(
+            self.codes, packing, mapper, self.constraints, prices, order, sums, self.n_threads
         )
 
     def make_growth(self, *args: Any) -> Any:
         """Make what grows a tree in one call."""
-        return growth.Growth(*args)
+        return Growth(*args)
 
     def attach(self, leaves: np.ndarray) -> None:
         """Use these leaves from now on: they have moved in memory."""
         self.leaves, self.splits_below = leaves, leaves["splits_below"]
         self.starts, self.stops = leaves["start"], leaves["stop"]
         self.split_features = leaves["split"]["feature"]
-        self.finder.attach(leaves, self.lines, self.lanes)
+        self.finder.attach(leaves)
 
     def begin(
         self,
@@ -166,17 +159,8 @@ class Search:
         self.counts_later = not self.is_sure or (
             self.sets_apart and (some_apart or self.has_lines or min_samples_leaf == 1)
         )
-        self.rules = (
-            rows.bits,
-            rows.same,
-            l2,
-            min_gain,
-            rows.gradient_unit,
-            rows.hessian_unit,
-            min_samples_leaf,
-            max(1, math.ceil(min(float(min_hessian) / rows.hessian_unit, 2**32 - 1))),
-        )
-        self.finder.begin(*self.rules, self.counts_later, rows.sampled)
+        least_hessian = max(1, math.ceil(min(float(min_hessian) / rows.hessian_unit, 2**32 - 1)))
+        self.finder.begin(rows, l2, min_gain, min_samples_leaf, least_hessian, self.counts_later)
 
     def root(self, root: np.ndarray) -> None:
         """Search the root, an array of one leaf."""
@@ -247,16 +231,15 @@ class StreamingSearch(Search):
         self, mapper: BinMapper, packing: Any, prices: Prices, order: np.ndarray, sums: np.ndarray
     ) -> Any:
         shards = len(order) * np.arange(SHARDS + 1) // SHARDS
-        return streaming.StreamingFinder(
+        return StreamingFinder(
             self.codes,
-            mapper.values,
-            self.max_bins,
-            shards,
+            mapper,
+            self.constraints,
+            prices,
             order,
             sums,
-            mapper.offsets,
-            self.constraints.missing,
-            prices.of_features,
+            shards,
+            self.max_bins,
             self.by_estimates,
         )
 
@@ -286,6 +269,7 @@ class SearchOfLines(Search):
     ) -> None:
         super().__init__(codes, mapper, packing, constraints, prices, order, sums, sizes)
         self.packing = packing
+        self.lines, self.lanes = np.empty((0, 0), np.int64), 1
         self.builder = self.builder_of(order, sums)
         self.most_lines = sizes.n_rows // max(1, self.few_rows) + 1
         if sizes.n_leaves is not None:
@@ -296,12 +280,13 @@ class SearchOfLines(Search):
     def builder_of(self, order: np.ndarray, sums: np.ndarray) -> Any:
         """Make the builder that adds up sums of rows, in this order, to lines."""
         packing = self.packing
-        return histogram.Builder(
+        return Builder(
             packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, self.n_threads
         )
 
     def attach(self, leaves: np.ndarray) -> None:
         super().attach(leaves)
+        self.finder.attach_lines(self.lines)
         self.builder.attach(leaves, self.lines, self.lanes)
 
     def begin(
@@ -368,6 +353,7 @@ class SearchOfLines(Search):
 class FullSearch(SearchOfLines):
     """Search every bin."""
 
+    finder_class = LineFinder
     few_rows = FEW_ROWS
 
     def lanes_for(self, rows: RoundedRows) -> int:
@@ -380,7 +366,7 @@ class FullSearch(SearchOfLines):
         self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
 
     def search_again(self, ids: np.ndarray) -> None:
-        """Search leaves by their lines and by the numbers of rows in the cells; or by all rows."""
+        """Search leaves by their lines and the numbers of rows in the cells; without lines, by all rows."""
         has_line = self.leaves["line"][ids] >= 0
         if has_line.any():
             self.find_counted(ids[has_line], self.constraints.usable[None, :])
@@ -399,7 +385,7 @@ class CoarseToFine(SearchOfLines):
     """Choose features by cells, and the split by bins."""
 
     is_sure = False
-    is_coarse = True
+    finder_class = CoarseFinder
 
     def find(self, ids: np.ndarray) -> None:
         """Choose the features of leaves that have lines."""

@@ -1,4 +1,4 @@
-/* The score of the two children of each candidate split; see scanning.pxd.
+/* The score of the two children of each candidate split; see scanning.pyx.
  *
  * Sums are whole numbers held in doubles: gradients and hessians in integer steps, and numbers of rows. */
 #ifndef RANKTREES_GAINS_H

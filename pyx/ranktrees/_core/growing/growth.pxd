@@ -1,10 +1,12 @@
 """What other modules use of growing a tree."""
 from libc.stdint cimport int8_t, int32_t, int64_t, uint64_t
 
+from ranktrees._core.growing.coarse_finding cimport CoarseFinder
+from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.growing.histogram cimport Builder
+from ranktrees._core.growing.line_finding cimport LineFinder
 from ranktrees._core.growing.parting cimport Parter
 from ranktrees._core.growing.queues cimport Queue
-from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.support.records cimport Leaf
 
 
@@ -12,6 +14,8 @@ cdef class Growth:
     cdef Parter parter
     cdef Builder builder
     cdef Finder finder
+    cdef LineFinder line_finder      # the finder, if it is one of lines of all bins, else None
+    cdef CoarseFinder coarse_finder  # the finder, if the search is coarse, else None
     cdef Queue queue
     cdef const int32_t[:, ::1] usable
     cdef int64_t n_drawn, n_leaves, n_parents, few_rows, values_per_thread

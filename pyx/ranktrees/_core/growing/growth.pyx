@@ -16,10 +16,12 @@ from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from ranktrees._core.growing.coarse_finding cimport ROW_REFINED, CoarseFinder
+from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.growing.histogram cimport Builder
+from ranktrees._core.growing.line_finding cimport LineFinder
 from ranktrees._core.growing.parting cimport ROW_PARTED, Parter
 from ranktrees._core.growing.queues cimport Queue
-from ranktrees._core.growing.finding cimport ROW_REFINED, Finder
 from ranktrees._core.support.records cimport SHORTLIST, Leaf, chunk_of, n_rows_of, portable_key, worth_threads
 
 cdef enum:
@@ -42,31 +44,30 @@ cdef class Growth:
     parter : Parter
     builder : Builder or None
         Builds the lines of leaves. None if leaves have no lines.
-    finder : Finder
+    finder : Finder, LineFinder or CoarseFinder
+        From rows if there is no builder. If the search is coarse, cells pick a few features, and the split is
+        found in all bins of these when the leaf has its turn.
     queue : Queue
-    usable : ndarray of int32
-        The features that splits may use.
-    n_drawn : int
-        The number of features that each leaf draws. While none gives a split, it draws as many more again.
-        Leaves that have lines of all bins use all features.
+    constraints : Constraints
+        The features that splits may use, and the number of them that each leaf draws. While none gives a
+        split, it draws as many more again. Leaves that have lines of all bins use all features.
     n_leaves : int
         The maximum number of leaves of a tree.
     few_rows : int
         Leaves with fewer rows have no line, unless their sibling has at least that many.
-    is_coarse : bool
-        Whether the search is coarse: cells pick a few features, and the split is found in all bins of these
-        when the leaf has its turn.
     n_threads : int
     """
 
     def __init__(
-        self, Parter parter, Builder builder, Finder finder, Queue queue, usable, n_drawn, n_leaves, few_rows,
-        is_coarse, n_threads,
+        self, Parter parter, Builder builder, Finder finder, Queue queue, constraints, n_leaves, few_rows,
+        n_threads,
     ):
         self.parter, self.builder, self.finder, self.queue = parter, builder, finder, queue
-        self.usable, self.n_drawn = usable[None, :], n_drawn
-        self.n_leaves, self.few_rows = n_leaves, few_rows
-        self.is_coarse, self.n_threads = is_coarse, n_threads
+        self.line_finder = finder if isinstance(finder, LineFinder) else None
+        self.coarse_finder = finder if isinstance(finder, CoarseFinder) else None
+        self.is_coarse = self.coarse_finder is not None
+        self.usable, self.n_drawn = constraints.usable[None, :], constraints.n_drawn
+        self.n_leaves, self.few_rows, self.n_threads = n_leaves, few_rows, n_threads
         self.make_room(64)
 
     cdef void make_room(self, int64_t n):
@@ -297,9 +298,9 @@ cdef class Growth:
         """
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
         if refine and leaf.left < 0:
-            self.finder.refine_alone(leaf, thread)
+            self.coarse_finder.refine_alone(leaf, thread)
         while leaf.left < 0:
-            if self.is_coarse and self.finder.falls_short(leaf):
+            if self.is_coarse and self.coarse_finder.falls_short(leaf):
                 if leaf.line < 0:
                     return
                 self.look_further(self.parents[k], thread)
@@ -309,7 +310,7 @@ cdef class Growth:
                 self.finder.find_in_all_rows(leaf, leaf.shortlist, SHORTLIST, thread)
                 continue
             if leaf.line >= 0:
-                self.finder.find_one(
+                self.line_finder.find_one(
                     leaf, &self.usable[0, 0], self.usable.shape[1], self.builder.count(leaf, thread)
                 )
             else:
@@ -319,7 +320,7 @@ cdef class Growth:
 
     cdef void look_further(self, int32_t k, int thread) noexcept nogil:
         """Search a leaf, which has a line, by features whose cuts are allowed."""
-        self.finder.draw_and_look_further(
+        self.coarse_finder.draw_and_look_further(
             k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key,
             self.builder.count(&self.leaves[k], thread), thread,
         )
@@ -335,7 +336,7 @@ cdef class Growth:
         """Have the k-th parent look further if it falls short. Return whether it has."""
         cdef Leaf* leaf = &self.leaves[self.parents[k]]
         cdef const int32_t[::1] one = self.parents[k : k + 1]
-        if not self.finder.falls_short(leaf):
+        if not self.coarse_finder.falls_short(leaf):
             return False
         if leaf.line >= 0:
             self.look_further(one[0], 0)
@@ -355,7 +356,7 @@ cdef class Growth:
         cdef int64_t k
         cdef bint all_split = True
         if self.is_coarse:
-            self.finder.refine(self.parents[: self.n_parents], self.n_threads, self.values_per_thread)
+            self.coarse_finder.refine(self.parents[: self.n_parents], self.n_threads, self.values_per_thread)
             for k in range(self.n_parents):
                 self.keep_promise(k)
             self.drop_unsplit()
@@ -498,11 +499,11 @@ cdef class Growth:
         if not self.leaves[k].splits_below:
             return
         if self.is_coarse:
-            self.finder.draw_and_shortlist(
+            self.coarse_finder.draw_and_shortlist(
                 k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key, thread
             )
         else:
-            self.finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1], NULL)
+            self.line_finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1], NULL)
 
     cdef void search_together(self, int64_t n, bint by_line):
         """Search the picked leaves. If there are few, threads share each of them."""
@@ -512,9 +513,9 @@ cdef class Growth:
         while n:
             ids, features = self.picked[:n], self.drawn(n, first)
             if self.is_coarse:
-                self.finder.shortlist(ids, features, self.n_threads, self.values_per_thread)
+                self.coarse_finder.shortlist(ids, features, self.n_threads, self.values_per_thread)
             elif by_line:
-                self.finder.find(ids, self.worth(CELL_SEARCHED * n * self.builder.lines.shape[1]))
+                self.line_finder.find(ids, self.worth(CELL_SEARCHED * n * self.builder.lines.shape[1]))
             else:
                 n_values = 0
                 for k in range(n):

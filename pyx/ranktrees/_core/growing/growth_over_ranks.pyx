@@ -13,8 +13,8 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t
 
+from ranktrees._core.growing.coarse_finding cimport CoarseFinder
 from ranktrees._core.growing.growth cimport Growth
-from ranktrees._core.growing.finding cimport Finder
 from ranktrees._core.growing.words cimport Words, bins_in_use
 from ranktrees._core.support.records cimport SHORTLIST, Leaf, chunk_of
 
@@ -26,7 +26,7 @@ cdef enum:
 
 
 cpdef void refine(
-    Finder finder, Words words, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
+    CoarseFinder finder, Words words, const int32_t[::1] ids, int n_threads, int64_t values_per_thread
 ):
     """Find the best split of each leaf by the features of its shortlist, over all bins of all ranks."""
     cdef int64_t[:, ::1] bins = finder.sums_of_shortlists(ids, n_threads, values_per_thread)
@@ -104,19 +104,19 @@ cdef class GrowthOverRanks(Growth):
         for i in range(self.n_parents):
             leaf = &self.leaves[ids[i]]
             if leaf.line < 0:
-                refine(self.finder, self.words, ids, self.n_threads, self.values_per_thread)
+                refine(self.coarse_finder, self.words, ids, self.n_threads, self.values_per_thread)
                 return
             for j in range(SHORTLIST):
                 if leaf.shortlist[j] < 0:
                     break
                 self.places[n], self.gradients[n] = <int32_t>(SHORTLIST * i + j), 0
-                self.within[n, 0], self.within[n, 1] = leaf.line, self.finder.places[leaf.shortlist[j]]
+                self.within[n, 0], self.within[n, 1] = leaf.line, self.coarse_finder.places[leaf.shortlist[j]]
                 n += 1
-        bins = self.finder.sums_of_shortlists(ids, self.n_threads, self.values_per_thread)
+        bins = self.coarse_finder.sums_of_shortlists(ids, self.n_threads, self.values_per_thread)
         self.words.add_up_within(
             bins, self.places[:n], self.builder.lines, self.within[:n], COARSE_CELLS, self.gradients[:n]
         )
-        self.finder.scan_shortlists(ids, bins)
+        self.coarse_finder.scan_shortlists(ids, bins)
 
     cdef void search_children(self):
         cdef const int32_t[::1] children = self.children[: 2 * self.n_parents]

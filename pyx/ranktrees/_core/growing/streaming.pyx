@@ -103,15 +103,15 @@ cdef class StreamingFinder:
     ----------
     codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
         The positions of values among all distinct values of the feature, in ascending order.
-    values : ndarray of float64, shape (n_cells,)
+    mapper : BinMapper
         The value of each code. Those of feature f are ``values[offsets[f] : offsets[f + 1] - 1]``, ascending.
-    max_bins : int
-        The maximum number of centroids of a histogram.
+    constraints, prices, order, sums
+        As for `ranktrees._core.growing.finding.Finder`.
     shards : ndarray of int64, shape (n_shards + 1,)
         Where the rows of each shard begin, and at the end the number of rows. Each shard has a histogram of
         its own.
-    order, sums, offsets, missing, prices
-        As for `ranktrees._core.growing.finding.Finder`.
+    max_bins : int
+        The maximum number of centroids of a histogram.
     by_estimates : bool
         Whether the best offer is the split, as in pGBRT: histograms are merged one by one, cuts are uniform
         even if all values are known, and rows are only asked whether both children have enough of them.
@@ -130,35 +130,31 @@ cdef class StreamingFinder:
     cdef Offer[::1] offers
 
     def __init__(
-        self, codes, values, int32_t max_bins, shards, order, sums, offsets, missing, prices,
-        bint by_estimates=False,
+        self, codes, mapper, constraints, prices, order, sums, shards, int32_t max_bins, bint by_estimates
     ):
         if not 2 <= max_bins <= MOST_CENTROIDS:
             raise ValueError(f"max_bins is {max_bins}; expected 2 to {MOST_CENTROIDS}")
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
-        self.values, self.most, self.shards = values, max_bins, shards
-        self.order, self.sums, self.offsets, self.prices = order, sums, offsets, prices
-        self.rules.first_side = missing == "left"
-        self.rules.last_side = missing != "right"
-        self.by_estimates = by_estimates
+        self.values, self.offsets, self.prices = mapper.values, mapper.offsets, prices.of_features
+        self.rules.first_side = constraints.missing == "left"
+        self.rules.last_side = constraints.missing != "right"
+        self.order, self.sums, self.shards = order, sums, shards
+        self.most, self.by_estimates = max_bins, by_estimates
         self.offers = np.empty(64, OFFER)
 
-    def attach(self, leaves, lines, int lanes):
-        """Use these leaves. There are no lines."""
+    def attach(self, leaves):
+        """Use these leaves."""
         self.leaves = leaves
 
     def begin(
-        self, int bits, bint same, double l2, double min_gain, double gradient_unit, double hessian_unit,
-        uint32_t min_samples_leaf, uint32_t min_hessian, bint apart=False, bint sampled=False,
+        self, rows, double l2, double min_gain, uint32_t min_samples_leaf, uint32_t min_hessian,
+        bint apart=False,
     ):
         """Begin a new tree, as for `Finder`; rows are never set ``apart``."""
-        self.bits, self.sampled = bits, sampled
-        self.rules.l2 = l2
-        self.rules.min_gain = min_gain
-        self.rules.gradient_unit = gradient_unit
-        self.rules.hessian_unit = hessian_unit
-        self.rules.min_samples_leaf = min_samples_leaf
-        self.rules.min_hessian = min_hessian
+        self.bits, self.sampled = rows.bits, rows.sampled
+        self.rules.gradient_unit, self.rules.hessian_unit = rows.gradient_unit, rows.hessian_unit
+        self.rules.l2, self.rules.min_gain = l2, min_gain
+        self.rules.min_samples_leaf, self.rules.min_hessian = min_samples_leaf, min_hessian
 
     def find_directly(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads):
         """Find the split of each leaf by some features.
