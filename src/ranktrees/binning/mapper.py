@@ -22,6 +22,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees._core.binning import binning as _kernels
+from ranktrees.binning.codes import joined, no_codes
 from ranktrees.binning.edges import MOST_BINS, entries_of_columns, find_edges, row_limits
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.cuts import round_down
@@ -37,11 +38,6 @@ _VALUES_TO_ENCODE = 1 << 25
 
 # The tables that find values among the edges of this many features stay in the second-level cache.
 _FEATURES_TO_ENCODE = 256
-
-
-def no_codes(n_rows: int, n_features: int, dtype: Any) -> np.ndarray:
-    """Allocate an array for codes, feature by feature."""
-    return np.empty((n_features, n_rows), dtype).T
 
 
 class BinMapper:
@@ -332,9 +328,35 @@ class BinMapper:
             inner = nodes["feature"] >= 0
             nodes["feature"][inner] = self.columns[nodes["feature"][inner]]
 
-    def for_others(self, X: Any, order: np.ndarray | None, n_threads: int) -> tuple[BinMapper, np.ndarray]:
+    def for_others(self, X: Any, order: np.ndarray | None, n_threads: int) -> tuple[BinMapper, Any]:
         """Return a mapper that parts other rows as splits do, and their codes. It is this one."""
-        return self, self.encode(X, order, n_threads)
+        return self, self.codes(X, order, n_threads)
+
+    def codes(self, X: Any, order: np.ndarray | None = None, n_threads: int = 1) -> Any:
+        """Return the codes of rows, as `encode` does; of sparse rows as `Codes`, with joint columns."""
+        if not sparse.issparse(X) or self.n_bins.max(initial=0) > MOST_BINS:
+            return self.encode(X, order, n_threads)
+        order = self._check(X, order)
+        X = X if self.columns is None else X[:, self.columns]
+        begins, ends = row_limits(X, order)
+        first = np.concatenate([[0], np.cumsum(entries_of_columns(X, order))]).astype(np.int64)
+        rows, codes = np.empty(first[-1], np.uint32), np.empty(first[-1], np.uint8)
+        _kernels.entries_of_features(
+            X.data,
+            X.indices,
+            begins,
+            ends,
+            self._edges,
+            self._edge_offsets,
+            self.is_categorical,
+            self.missing_codes,
+            first[:-1].copy(),
+            rows,
+            codes,
+        )
+        usual = self._encode(np.zeros((1, self.n_features), X.dtype), None, 1)[0]
+        lone = np.where(self.is_categorical, -1, self.missing_codes).astype(np.int32)
+        return joined(len(begins), (first, rows, codes), np.ascontiguousarray(usual), lone)
 
     def encode(self, X: Any, order: np.ndarray | None = None, n_threads: int = 1) -> np.ndarray:
         """Turn values into codes.
@@ -371,12 +393,15 @@ class BinMapper:
         >>> mapper.encode(np.array([[0.5], [0.6], [np.inf], [np.nan]])).ravel()
         array([0, 1, 2, 3], dtype=uint8)
         """
-        order = _check_order(order, X)
-        if X.shape[1] != self.n_columns:
-            raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_columns}.")
+        order = self._check(X, order)
         if self.columns is not None and not isinstance(X, Spool):
             X = X[:, self.columns]
         return self._encode(X, order, n_threads)
+
+    def _check(self, X: Any, order: np.ndarray | None) -> np.ndarray | None:
+        if X.shape[1] != self.n_columns:
+            raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_columns}.")
+        return _check_order(order, X)
 
     def _encode(self, X: Any, order: np.ndarray | None, n_threads: int) -> np.ndarray:
         n_rows = X.shape[0] if order is None else len(order)

@@ -216,7 +216,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
 
-    def _bin(self, data: FitData, n_threads: int, costs: FeatureCosts | None) -> tuple[BinMapper, np.ndarray]:
+    _gathers_rows = False  # whether each rank gets the codes of all
+
+    def _bin(self, data: FitData, n_threads: int, costs: FeatureCosts | None) -> tuple[BinMapper, Any]:
         """Return the mapper of the training rows, and their codes."""
         refuse_more_rows(data.share.n_rows)
         exact = self.split_search == "exact"
@@ -249,7 +251,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             communicator=ranks,
             names=names,
         )
-        return mapper, mapper.encode(data.X, data.order, n_threads)
+        plain = exact or (self._gathers_rows and not ranks.alone)
+        return mapper, (mapper.encode if plain else mapper.codes)(data.X, data.order, n_threads)
 
     def _costs(self) -> FeatureCosts | None:
         """Return the costs that were passed as FeatureCosts, or None."""
@@ -278,7 +281,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return Prices(costs, self.cost_weight, used, self.cost_rule)
 
     def _growers(
-        self, mapper: BinMapper, codes: np.ndarray, n_threads: int, prices: Prices, share: Share, **rules: Any
+        self, mapper: BinMapper, codes: Any, n_threads: int, prices: Prices, share: Share, **rules: Any
     ) -> Callable[[], TreeGrower]:
         """Return a function that makes a tree grower on these codes, at the current prices."""
         ranks, counts = share.communicator, None

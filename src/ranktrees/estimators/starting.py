@@ -32,7 +32,7 @@ class Rows(NamedTuple):
     X: Any  # as it was passed, for other kinds of models
     data: FitData
     mapper: BinMapper
-    codes: np.ndarray
+    codes: Any
     seen: bool  # whether the init has seen them in its fit
 
 

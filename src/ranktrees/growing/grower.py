@@ -68,7 +68,7 @@ class TreeGrower:
 
     def __init__(
         self,
-        codes: np.ndarray,
+        codes: Any,
         mapper: BinMapper,
         constraints: Constraints,
         prices: Prices,

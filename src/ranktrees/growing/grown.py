@@ -116,7 +116,7 @@ class Grown:
         return rows, starts, stops
 
     def follow(
-        self, values: np.ndarray, mapper: Any, codes: np.ndarray, rows: np.ndarray, scores: np.ndarray
+        self, values: np.ndarray, mapper: Any, codes: Any, rows: np.ndarray, scores: np.ndarray
     ) -> None:
         """Add to scores[row] the value of the leaf that the row reaches.
 

@@ -179,7 +179,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def __init__(
         self,
         communicator: Communicator,
-        codes: np.ndarray,
+        codes: Any,
         mapper: BinMapper,
         packing: Packing | None,
         constraints: Constraints,

@@ -5,19 +5,22 @@
     byte          cell of f0 + cells of f0 * (cell of f1 + ... )
 
 One addition per byte serves all features that share the byte, and their own sums are the margins. Features
-with few cells share a byte with many others: a binary feature costs an eighth of a byte.
+with few cells share a byte with many others: a binary feature costs an eighth of a byte. Joint columns (see
+`ranktrees.binning.codes`) are bytes as they are, and come last.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ranktrees._core.growing import packing
-from ranktrees._core.support.dtypes import DIGIT
+from ranktrees._core.support.dtypes import DIGIT, MEMBER
 from ranktrees._core.support.threads import LINE, aligned
+from ranktrees.binning.codes import Codes
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.parallel import threads_for
 
@@ -40,12 +43,70 @@ SPARE = 8  # bytes behind the last row that kernels may read
 LEAST_USED = 8
 
 
+class JointBytes(NamedTuple):
+    """What the last bytes of a packing stand for: each is a column that features share.
+
+    Attributes
+    ----------
+    columns : ndarray of int32, shape (n_joint_bytes,)
+    first_member : ndarray of int64, shape (n_joint_bytes + 1,)
+        Where the members of each of these bytes begin.
+    members : ndarray of MEMBER
+        The features, byte by byte.
+    cell_of : ndarray of uint8, shape (n_members, 256)
+        The cell of each of them, counted from its first one, by the value of the byte.
+    values : ndarray of uint8, shape (n_pairs,)
+        The values for which it is not the usual cell, that of value 0.
+    cells : ndarray of int32, shape (n_pairs,)
+        These cells, counted from the beginning of a line.
+    """
+
+    columns: np.ndarray
+    first_member: np.ndarray
+    members: np.ndarray
+    cell_of: np.ndarray
+    values: np.ndarray
+    cells: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        codes: Codes,
+        features: np.ndarray,
+        cells_of: list[np.ndarray],
+        places: np.ndarray,
+        last_cells: np.ndarray,
+    ) -> Self:
+        """Lay out features that share columns; ``places`` are their first cells in a line."""
+        order = np.lexsort((features, codes.column_of[features]))
+        features = features[order]
+        columns, first_member = np.unique(codes.column_of[features], return_index=True)
+        cell_of_code = np.zeros((len(features), BYTE), np.uint8)
+        for own, k in zip(cell_of_code, order, strict=True):
+            own[: len(cells_of[k]) - 1] = cells_of[k][:-1]
+        cell_of = np.take_along_axis(cell_of_code, codes.tables[codes.joint_of[features]], axis=1)
+        of_pairs, values = np.nonzero(cell_of != cell_of[:, :1])
+        members = np.zeros(len(features), MEMBER)
+        ends = np.searchsorted(of_pairs, np.arange(len(features) + 1))
+        members["first_pair"], members["stop_pair"] = ends[:-1], ends[1:]
+        members["feature"], members["first"] = features, places[features]
+        members["last"] = last_cells[features]
+        members["n_cells"], members["usual"] = cell_of_code.max(axis=1, initial=0) + 1, cell_of[:, 0]
+        cells = members["first"][of_pairs] + cell_of[of_pairs, values].astype(np.int32)
+        ends = np.append(first_member, len(features)).astype(np.int64)
+        return cls(columns, ends, members, cell_of, values.astype(np.uint8), cells)
+
+    def byte_of_members(self) -> np.ndarray:
+        """Return the byte of each member, counted from the first joint one."""
+        return np.repeat(np.arange(len(self.columns)), np.diff(self.first_member))
+
+
 class Packing:
     """The layout of cells in bytes, and the bytes of all rows.
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    codes : Codes, or ndarray of uint8, shape (n_rows, n_features), feature by feature
     features : ndarray of int
         The features to pack.
     cells_of : list of ndarray of int
@@ -69,11 +130,12 @@ class Packing:
     bytes : ndarray of uint8, shape (n_rows, n_bytes)
         The bytes of all rows. Eight more bytes behind the last may be read.
     digits : ndarray of DIGIT
-        The place of each feature, byte by byte.
+        The place of each feature that has a column of its own, byte by byte.
     first_digit : ndarray of int64, shape (n_bytes + 1,)
         Where the digits of each byte begin.
     n_bytes : int
         The number of bytes of a row.
+    joint : JointBytes
     places : ndarray of int64, shape (n_features,)
         Where the cells of a feature begin in a line.
     byte_of : ndarray of int32, shape (n_features,)
@@ -90,7 +152,7 @@ class Packing:
 
     def __init__(
         self,
-        codes: np.ndarray,
+        codes: Any,
         features: np.ndarray,
         cells_of: list[np.ndarray],
         offsets: np.ndarray,
@@ -99,7 +161,13 @@ class Packing:
         n_threads: int = 1,
         rounded: bool = False,
     ) -> None:
+        codes = Codes.of(codes)
         self.n_cells, self.places = n_cells, offsets
+        is_joint = codes.joint_of[features] >= 0
+        joint = JointBytes.of(
+            codes, features[is_joint], list(compress(cells_of, is_joint)), offsets, last_cells
+        )
+        features, cells_of = features[~is_joint], list(compress(cells_of, ~is_joint))
         radices = np.array([cells.max() + 1 for cells in cells_of], np.int64)
         if rounded:
             all_have_values = np.array([cells[-1] < 0 for cells in cells_of], bool)
@@ -122,12 +190,20 @@ class Packing:
                 self.cell_of[feature] = np.arange(BYTE) // stride % radix
                 stride *= radix
                 d += 1
-        sizes = [len(members) for members in shared]
+        sizes = [len(members) for members in shared] + [0] * len(joint.columns)
         self.first_digit = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self.n_bytes = len(shared)
+        self.n_bytes = len(sizes)
+        self.joint = joint
+        self.byte_of[joint.members["feature"]] = len(shared) + joint.byte_of_members()
+        self.cell_of[joint.members["feature"]] = joint.cell_of
         self.shape = len(codes), step_of(self.n_bytes)
         self.room = aligned(math.prod(self.shape) + SPARE)
-        packing.pack(codes, self.digits, shares, self.rows, threads_for(n_threads, codes.size))
+        columns, as_it_is = np.zeros(len(joint.columns), DIGIT), np.arange(BYTE, dtype=np.uint8)
+        columns["byte"], columns["stride"] = np.arange(len(shared), self.n_bytes), 1
+        read = np.concatenate([self.digits, columns])  # for once, with columns in place of features
+        read["feature"] = np.concatenate([codes.column_of[self.digits["feature"]], joint.columns])
+        shares = np.concatenate([shares, np.tile(as_it_is, (len(columns), 1))])
+        packing.pack(codes.columns, read, shares, self.rows, threads_for(n_threads, codes.columns.size))
 
     @property
     def rows(self) -> np.ndarray:
@@ -207,15 +283,16 @@ def share_bytes(radices: np.ndarray) -> list[list[Any]]:
     return shared
 
 
-def counts_of(codes: np.ndarray, n_threads: int = 1, communicator: Communicator = ALONE) -> np.ndarray:
+def counts_of(codes: Any, n_threads: int = 1, communicator: Communicator = ALONE) -> np.ndarray:
     """Count the rows of all ranks that have each code: int64[n_features, 256]."""
-    counts = np.zeros((codes.shape[1], BYTE), np.int64)
-    packing.count_codes(codes, counts, threads_for(n_threads, codes.size))
-    return communicator.allreduce(counts)
+    codes = Codes.of(codes)
+    counts = np.zeros((codes.columns.shape[1], BYTE), np.int64)
+    packing.count_codes(codes.columns, counts, threads_for(n_threads, codes.columns.size))
+    return communicator.allreduce(codes.counted(counts))
 
 
 def full_packing(
-    codes: np.ndarray,
+    codes: Any,
     mapper: BinMapper,
     features: np.ndarray,
     n_threads: int = 1,
@@ -237,7 +314,7 @@ def full_packing(
 
 
 def coarse_packing(
-    codes: np.ndarray,
+    codes: Any,
     mapper: BinMapper,
     features: np.ndarray,
     n_threads: int = 1,

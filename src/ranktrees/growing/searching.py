@@ -91,7 +91,7 @@ class Search:
 
     def __init__(
         self,
-        codes: np.ndarray,
+        codes: Any,
         mapper: BinMapper,
         packing: Any,
         constraints: Constraints,
@@ -258,7 +258,7 @@ class SearchOfLines(Search):
 
     def __init__(
         self,
-        codes: np.ndarray,
+        codes: Any,
         mapper: BinMapper,
         packing: Any,
         constraints: Constraints,
@@ -281,7 +281,14 @@ class SearchOfLines(Search):
         """Make the builder that adds up sums of rows, in this order, to lines."""
         packing = self.packing
         return Builder(
-            packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order, sums, self.n_threads
+            packing.bytes,
+            packing.digits,
+            packing.first_digit,
+            packing.n_cells,
+            order,
+            sums,
+            self.n_threads,
+            packing.joint,
         )
 
     def attach(self, leaves: np.ndarray) -> None:

@@ -29,7 +29,7 @@ STREAMING = ("streaming", "pgbrt")  # by streaming histograms; the first has spl
 
 def searches(
     split_search: str,
-    codes: np.ndarray,
+    codes: Any,
     mapper: BinMapper,
     constraints: Constraints,
     n_threads: int,

@@ -50,7 +50,7 @@ class Followed:
         data: FitData,
         scores: np.ndarray,
         n_threads: int = 1,
-        codes: np.ndarray | None = None,
+        codes: Any = None,
         mapper: BinMapper | None = None,
         link: Link | None = None,
     ) -> None:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ranktrees.binning.codes import Codes
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.support.files import replace_file, require_place
 from ranktrees.support.spelling import readable, spelt
@@ -293,12 +294,12 @@ def what_is_trained(
     return trained
 
 
-def _digests_of(data: FitData, codes: np.ndarray, scores: Any) -> dict[str, str]:
+def _digests_of(data: FitData, codes: Any, scores: Any) -> dict[str, str]:
     share = data.share
     numbers = np.arange(data.n_rows) if share.row_numbers is None else share.row_numbers
     nothing = np.zeros(data.n_rows)
     columns: dict[str, Any] = {
-        "X": codes.T,
+        "X": Codes.of(codes),
         "y": [nothing if data.labels is None else data.labels],
         "sample_weight": [nothing + 1.0 if data.weights is None else data.weights],
         "qid": [data.query_of_row if data.qid_given else nothing],
@@ -318,12 +319,12 @@ def _digests_of(data: FitData, codes: np.ndarray, scores: Any) -> dict[str, str]
 def _sums(columns: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return per column the sum of the rows' numbers and values, mixed, modulo 2^64: int64[n_columns]."""
     keys = _mixed(numbers.astype(np.uint64))
-    sums = np.empty(len(columns), np.uint64)
-    for k, values in enumerate(columns):
+    sums = []
+    for values in columns:
         if values.dtype == np.float64:
             values = _mixed((values + 0.0).view(np.uint64))  # -0 is 0
-        sums[k] = np.dot(keys, values.astype(np.uint64))
-    return sums.view(np.int64)
+        sums.append(np.dot(keys, values.astype(np.uint64)))
+    return np.array(sums, np.uint64).view(np.int64)
 
 
 def _mixed(x: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 
 from ranktrees._core.support.threads import StandardFloats
-from ranktrees.binning.mapper import no_codes
+from ranktrees.binning.codes import no_codes
 from ranktrees.processes.communicator import active, training_with
 from ranktrees.processes.sharing import Share, deal
 from ranktrees.rows import (

@@ -1019,6 +1019,35 @@ def set_cuts(
             ]
 
 
+def entries_of_features(
+    const floating[::1] data,           # IN
+    const index_t[::1] indices,         # IN
+    const int64_t[::1] begins,          # IN  row i has the entries begins[i]:ends[i]
+    const int64_t[::1] ends,            # IN
+    const double[::1] edges,            # IN  cuts or categories of all features
+    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
+    const uint8_t[::1] is_categorical,  # IN
+    const int32_t[::1] missing_codes,   # IN
+    int64_t[::1] cursors,               # IN  where the entries of each feature begin; OUT where they end
+    uint32_t[::1] rows,                 # OUT the row of each entry, ascending in a feature
+    uint8_t[::1] codes,                 # OUT
+):
+    """Encode the entries of sparse rows, feature by feature."""
+    cdef Py_ssize_t i, at, begin
+    cdef index_t f
+    cdef int64_t k
+    with nogil:
+        for i in range(begins.shape[0]):
+            for at in range(begins[i], ends[i]):
+                f, begin = indices[at], edge_offsets[indices[at]]
+                k = cursors[f]
+                cursors[f] = k + 1
+                rows[k] = <uint32_t>i
+                codes[k] = <uint8_t>search_code(
+                    data[at], &edges[begin], edge_offsets[f + 1] - begin, is_categorical[f], missing_codes[f]
+                )
+
+
 def encode_sparse(
     const floating[::1] data,           # IN
     const index_t[::1] indices,         # IN

@@ -19,10 +19,17 @@ from libc.string cimport memcpy, memset
 from ranktrees._core.growing.finding cimport Finder, features_of
 from ranktrees._core.growing.gains cimport Rules, Sums, hessian_of_rows, sums_of
 from ranktrees._core.growing.scanning cimport CELLS
+from ranktrees._core.support.code_columns cimport AllColumns, column_with
 from ranktrees._core.support.records cimport SHORTLIST, Leaf, Split, has_turn, shares_of_each, worth_threads
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
+
+cdef extern from "support/codes.h" nogil:
+    void spread_sums(
+        const AllColumns* all, int64_t feature, const int64_t* sums, int64_t total, int64_t n_codes,
+        int64_t* cells,
+    )
 
 cdef extern from "growing/columns.h" nogil:
     enum: COPIES
@@ -56,7 +63,7 @@ cdef class CoarseFinder(Finder):
 
     Parameters
     ----------
-    codes : ndarray of uint8, shape (n_rows, n_features), feature by feature
+    codes : Codes, or ndarray of uint8, shape (n_rows, n_features), feature by feature
     packing : Packing
         The cells of each feature in a line.
     *rest
@@ -106,7 +113,7 @@ cdef class CoarseFinder(Finder):
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(shares_of_each(n_ids, n_threads), width)
         if n_ids > self.scores.shape[0]:
-            self.scores = np.empty((n_ids, self.columns.shape[1]))
+            self.scores = np.empty((n_ids, self.columns.n_features))
         with nogil, parallel(num_threads=n_threads):
             for task in prange(n_ids * n_shares, schedule="static"):
                 i = task // n_shares
@@ -289,11 +296,13 @@ cdef class CoarseFinder(Finder):
         """Fill the bins of a leaf's shortlist from one part of its rows."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0, k
+        cdef int64_t* own
+        cdef int64_t i, total
         cdef int64_t n_rows = leaf.stop - leaf.start
         cdef int64_t first = leaf.start + n_rows * part // n_parts
         cdef int64_t stop = leaf.start + n_rows * (part + 1) // n_parts
         while n_columns < SHORTLIST and leaf.shortlist[n_columns] >= 0:
-            columns[n_columns] = &self.columns[0, leaf.shortlist[n_columns]]
+            columns[n_columns] = column_with(&self.columns.all, leaf.shortlist[n_columns])
             n_columns += 1
         if first == stop:
             memset(sums, 0, SHORTLIST * CELLS * sizeof(int64_t))
@@ -303,9 +312,14 @@ cdef class CoarseFinder(Finder):
             &self.columns_scratch[thread, 0],
         )
         for k in range(n_columns):
-            memcpy(
-                sums + k * CELLS, &self.columns_scratch[thread, k * COPIES * CELLS], CELLS * sizeof(int64_t)
-            )
+            own = &self.columns_scratch[thread, k * COPIES * CELLS]
+            if self.is_joint(leaf.shortlist[k]):
+                total = 0
+                for i in range(CELLS):
+                    total += own[i]
+                spread_sums(&self.columns.all, leaf.shortlist[k], own, total, CELLS, sums + k * CELLS)
+            else:
+                memcpy(sums + k * CELLS, own, CELLS * sizeof(int64_t))
 
     cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil:
         """Find the best split of a leaf by the features of its shortlist, from bins filled in parts."""

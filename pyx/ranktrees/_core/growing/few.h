@@ -155,13 +155,11 @@ INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few
 }
 
 /* Find the best cut of the leaf by some features, in any order; of equal cuts, that of the lowest feature wins. The
- * codes of feature f begin at ``columns + f * stride``, unless there are codes by row. The last code of a feature,
- * which follows from ``offsets``, is that of rows without a value. */
+ * last code of a feature, which follows from ``offsets``, is that of rows without a value. */
 EACH_WIDTH(void, best_of_few,
-           (int is_long, const few_rows *leaf, int64_t n_features, const int32_t *features, const uint8_t *columns,
-            int64_t stride, const codes_by_row *by_row, const int64_t *offsets, const sums *total, const rules *rule,
-            few_cut *best),
-           (is_long, leaf, n_features, features, columns, stride, by_row, offsets, total, rule, best)) {
+           (const few_rows *leaf, int64_t n_features, const int32_t *features, const code_columns *columns,
+            const codes_by_row *by_row, const int64_t *offsets, const sums *total, const rules *rule, few_cut *best),
+           (leaf, n_features, features, columns, by_row, offsets, total, rule, best)) {
     few_line line;
     if (by_row && 64 * n_features >= by_row->n_bytes) { /* fewer features do not need every cache line of a row */
         fetch_rows(by_row->bytes, by_row->step, 0, by_row->n_bytes, leaf->rows, leaf->n);
@@ -170,8 +168,9 @@ EACH_WIDTH(void, best_of_few,
     for (int64_t k = 0; k < n_features; k++) {
         const int32_t f = features[k];
         const uint32_t missing_code = (uint32_t)(offsets[f + 1] - offsets[f] - 1);
-        const codes_of_feature of = find_codes(is_long, columns + f * stride, by_row, f);
-        if (is_long ? sum_few(1, leaf, &of, missing_code, &line) : sum_few(0, leaf, &of, missing_code, &line))
+        const codes_of_feature of = find_codes(columns, by_row, f);
+        if (columns->is_long ? sum_few(1, leaf, &of, missing_code, &line)
+                             : sum_few(0, leaf, &of, missing_code, &line))
             try_cuts(width, leaf, f, &line, total, rule, best);
     }
 }

@@ -2,6 +2,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from ranktrees._core.growing.scanning cimport Scanner
+from ranktrees._core.support.code_columns cimport CodeColumns
 from ranktrees._core.support.records cimport Bin, Leaf, Split
 
 cdef extern from "support/codes.h" nogil:
@@ -23,7 +24,7 @@ cdef inline const int32_t* features_of(
 
 
 cdef class Finder(Scanner):
-    cdef const uint8_t[:, :] columns
+    cdef CodeColumns columns
     cdef bint is_long
     cdef const uint8_t[:, :] row_bytes
     cdef const uint8_t[:, ::1] row_codes
@@ -39,6 +40,10 @@ cdef class Finder(Scanner):
     cdef int64_t[:, ::1] columns_scratch
     cdef int32_t[:, ::1] drawn
     cdef int64_t n_words, mark_words
+    cdef int64_t[:, :, ::1] joint_sums  # by thread, joint column, and value of that column
+    cdef Bin[:, :, ::1] joint_bins
+    cdef int64_t[:, ::1] summed, filled  # by thread and column: the scan in which these were set
+    cdef int64_t[:, ::1] scans           # by thread: how many there were
     cdef Split[::1] found
     cdef object found_records  # the array that found views, as making an array of a view of records is slow
 
@@ -82,6 +87,13 @@ cdef class Finder(Scanner):
     ) noexcept nogil
     cdef void add_column(
         self, const Leaf* leaf, int64_t f, bint exact, Bin* cells, uint64_t* touched
+    ) noexcept nogil
+    cdef bint is_joint(self, int64_t f) noexcept nogil
+    cdef void sum_joint(self, const Leaf* leaf, int64_t f, int thread, int64_t* cells) noexcept nogil
+    cdef void fill_joint(self, const Leaf* leaf, int64_t f, int thread, Bin* cells) noexcept nogil
+    cdef int64_t n_left_of_joint(self, const Leaf* leaf) noexcept nogil
+    cdef void fill_one(
+        self, const Leaf* leaf, const int32_t* feature, int thread, Bin* cells
     ) noexcept nogil
     cdef CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil
     cpdef void verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads)

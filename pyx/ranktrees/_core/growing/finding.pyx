@@ -23,7 +23,8 @@ from libc.string cimport memcpy, memset
 
 from ranktrees._core.growing.gains cimport Rules, Sums, sums_of
 from ranktrees._core.growing.scanning cimport CELLS, Scanner
-from ranktrees._core.support.records cimport SHORTLIST, Bin, Leaf, Split, bytes_of, shares_of_each
+from ranktrees._core.support.code_columns cimport AllColumns, CodeColumns, column_with
+from ranktrees._core.support.records cimport SHORTLIST, Bin, Leaf, Split, shares_of_each
 
 cdef extern from "support/bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -38,8 +39,13 @@ cdef extern from "growing/columns.h" nogil:
     ) noexcept
 
 cdef extern from "support/codes.h" nogil:
-    CodesOfFeature find_codes(
-        bint is_long, const uint8_t* column, const CodesByRow* by_row, int64_t feature
+    CodesOfFeature find_codes(const AllColumns* all, const CodesByRow* by_row, int64_t feature)
+    void spread_sums(
+        const AllColumns* all, int64_t feature, const int64_t* sums, int64_t total, int64_t n_codes,
+        int64_t* cells,
+    )
+    void spread_bins(
+        const AllColumns* all, int64_t feature, const Bin* sums, Bin total, int64_t n_codes, Bin* cells
     )
     uint32_t code_of(bint is_long, const CodesOfFeature* of, int64_t row)
     enum: CODES_AHEAD
@@ -81,9 +87,8 @@ cdef extern from "growing/few.h" nogil:
         uint32_t n_left
         int missing_left
     void best_of_few(
-        int is_long, const FewRows* leaf, int64_t n_features, const int32_t* features, const uint8_t* columns,
-        int64_t stride, const CodesByRow* by_row, const int64_t* offsets, const Sums* total,
-        const Rules* rule, FewCut* best,
+        const FewRows* leaf, int64_t n_features, const int32_t* features, const AllColumns* columns,
+        const CodesByRow* by_row, const int64_t* offsets, const Sums* total, const Rules* rule, FewCut* best,
     ) noexcept
 
 cdef extern from "growing/touching.h" nogil:
@@ -112,7 +117,7 @@ cdef class Finder(Scanner):
 
     Parameters
     ----------
-    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+    codes : Codes, or ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     by_row : Packing, LongCodes or None
         The same codes row by row, if available. All features of a few rows then lie close together.
     mapper, constraints, prices
@@ -126,7 +131,8 @@ cdef class Finder(Scanner):
 
     def __init__(self, codes, by_row, mapper, constraints, prices, order, sums, int n_threads):
         super().__init__(mapper, constraints, prices)
-        self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
+        self.columns = CodeColumns(codes)
+        self.is_long = self.columns.all.is_long
         self.by_row = NULL
         if by_row is not None and len(order):
             self.row_bytes, self.row_places, self.row_codes = by_row.bytes, by_row.byte_of, by_row.cell_of
@@ -141,7 +147,13 @@ cdef class Finder(Scanner):
             constraints.missing == "learned" and prices.all_free and not self.bounded
             and not np.any(mapper.is_categorical)
         )
-        n_features = codes.shape[1]
+        n_features, n_columns = codes.shape[1], 0
+        if self.columns.n_joint:
+            n_columns = codes.columns.shape[1]
+        self.joint_sums = np.zeros((n_threads, n_columns, CELLS + 1), np.int64)
+        self.joint_bins = np.zeros((n_threads, n_columns, CELLS + 1), BIN)
+        self.summed, self.filled = np.zeros((2, n_threads, n_columns), np.int64)
+        self.scans = room_for_each(n_threads, 1, np.int64)
         n_words = (np.diff(mapper.offsets).max(initial=0) + 4095) // 4096
         self.n_words = n_words
         self.touched = room_for_each(n_threads, 65 * n_words, np.uint64)
@@ -303,6 +315,7 @@ cdef class Finder(Scanner):
         If not ``exact``, quiet rows are left out, and the number of rows in a child is ignored.
         """
         cdef int64_t n_rows = leaf.total.count if exact else leaf.stop - leaf.start, step, first = 0
+        self.scans[thread, 0] += 1
         while width > 0 and features[width - 1] < 0:
             width -= 1
         if self.plain and n_rows <= FEW:
@@ -340,8 +353,7 @@ cdef class Finder(Scanner):
         own.words, own.n_words = own.touched + 64 * self.n_words, self.n_words
         cut.score, cut.feature = best.gain, -1
         best_of_few(
-            self.is_long, &own, width, features, &self.columns[0, 0], self.columns.strides[1], self.by_row,
-            &self.offsets[0], &total, &rules, &cut,
+            &own, width, features, &self.columns.all, self.by_row, &self.offsets[0], &total, &rules, &cut
         )
         if cut.feature < 0:
             return
@@ -357,48 +369,110 @@ cdef class Finder(Scanner):
     ) noexcept nogil:
         """Sum the rows of a leaf by the codes of a few features, one number per bin, and scan these bins."""
         cdef const uint8_t* columns[SHORTLIST]
+        cdef int64_t[CELLS] spread
+        cdef int64_t* sums
         cdef int64_t j
+        cdef int n_own = 0
         for j in range(width):
-            columns[j] = &self.columns[0, features[j]]
-        sum_columns(
-            <int>width, columns, &self.order[leaf.start], &self.sums[leaf.start], leaf.stop - leaf.start,
-            &self.columns_scratch[thread, 0],
-        )
-        for j in range(width):
-            self.scan_sums(
-                leaf, features[j], &self.columns_scratch[thread, j * COPIES * CELLS], NULL, exact, best
+            if not self.is_joint(features[j]):
+                columns[n_own] = column_with(&self.columns.all, features[j])
+                n_own += 1
+        sums = &self.columns_scratch[thread, 0]
+        if n_own:
+            sum_columns(
+                n_own, columns, &self.order[leaf.start], &self.sums[leaf.start], leaf.stop - leaf.start, sums
             )
+        for j in range(width):
+            if self.is_joint(features[j]):
+                self.sum_joint(leaf, features[j], thread, spread)
+                self.scan_sums(leaf, features[j], spread, NULL, exact, best)
+            else:
+                self.scan_sums(leaf, features[j], sums, NULL, exact, best)
+                sums += COPIES * CELLS
+
+    cdef bint is_joint(self, int64_t f) noexcept nogil:
+        """Whether a feature shares its column with others."""
+        return self.columns.all.joint_of[f] >= 0
+
+    cdef void sum_joint(self, const Leaf* leaf, int64_t f, int thread, int64_t* cells) noexcept nogil:
+        """Set the sums of the bins of a feature that shares its column; of that column once in a scan."""
+        cdef const AllColumns* all = &self.columns.all
+        cdef int32_t c = all.column_of[f]
+        cdef int64_t* sums = &self.joint_sums[thread, c, 0]
+        cdef const uint8_t* column
+        cdef int64_t i
+        if self.summed[thread, c] != self.scans[thread, 0]:
+            self.summed[thread, c] = self.scans[thread, 0]
+            column = column_with(all, f)
+            memset(sums, 0, (CELLS + 1) * sizeof(int64_t))
+            for i in range(leaf.start, leaf.stop):
+                sums[column[self.order[i]]] += self.sums[i]
+                sums[CELLS] += self.sums[i]
+        spread_sums(all, f, sums, sums[CELLS], self.n_bins(f) + 1, cells)
+
+    cdef void fill_joint(self, const Leaf* leaf, int64_t f, int thread, Bin* cells) noexcept nogil:
+        """Fill the bins of a feature that shares its column from all rows of a leaf."""
+        cdef const AllColumns* all = &self.columns.all
+        cdef int32_t c = all.column_of[f]
+        cdef Bin* bins = &self.joint_bins[thread, c, 0]
+        cdef const uint8_t* column
+        cdef Bin sum
+        cdef int64_t i
+        if self.filled[thread, c] != self.scans[thread, 0]:
+            self.filled[thread, c] = self.scans[thread, 0]
+            column = column_with(all, f)
+            memset(bins, 0, (CELLS + 1) * sizeof(Bin))
+            for i in range(leaf.start, leaf.stop):
+                sum = widened(self.sums[i], self.bits, self.same)
+                bin_add(&bins[column[self.order[i]]], &sum)
+            for i in range(leaf.quiet_start, leaf.quiet_stop):
+                bins[column[self.order[i]]].count += 1
+            for i in range(CELLS):
+                bin_add(&bins[CELLS], &bins[i])
+        spread_bins(all, f, bins, bins[CELLS], self.n_bins(f) + 1, cells)
 
     cdef void scan_group(
         self, const Leaf* leaf, const int32_t* features, int64_t width, int thread, Split* best
     ) noexcept nogil:
         """Fill the bins of some features from all rows of a leaf, scan them, and set them back to zero."""
         cdef uint64_t[4 * GROUP] touched
-        cdef int64_t i, j
+        cdef Bin[CELLS] spread
+        cdef int32_t[GROUP] own_features
+        cdef int64_t i, j, n_own = 0
         cdef bint few = leaf.total.count <= REMEMBERED
         cdef uint64_t bits
         cdef Bin* cells = &self.cells[thread, 0]
         cdef Bin* own
+        for j in range(width):
+            if not self.is_joint(features[j]):
+                own_features[n_own] = features[j]
+                n_own += 1
         if few:
-            memset(touched, 0, 4 * width * sizeof(uint64_t))
+            memset(touched, 0, 4 * n_own * sizeof(uint64_t))
         i = 0
-        while i < width:
+        while i < n_own:
             self.add_columns(
-                leaf, features + i, min(COLUMNS, width - i), cells + i * CELLS,
+                leaf, own_features + i, min(COLUMNS, n_own - i), cells + i * CELLS,
                 &touched[4 * i] if few else NULL,
             )
             i += COLUMNS
+        n_own = 0
         for j in range(width):
-            own = cells + j * CELLS
-            self.scan(own, features[j], leaf, &touched[4 * j] if few else NULL, True, best)
+            if self.is_joint(features[j]):
+                self.fill_joint(leaf, features[j], thread, spread)
+                self.scan(spread, features[j], leaf, NULL, True, best)
+                continue
+            own = cells + n_own * CELLS
+            self.scan(own, features[j], leaf, &touched[4 * n_own] if few else NULL, True, best)
             if few:
                 for i in range(4):
-                    bits = touched[4 * j + i]
+                    bits = touched[4 * n_own + i]
                     while bits:
                         memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
                         bits &= bits - 1
             else:
                 memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
+            n_own += 1
 
     cdef void add_columns(
         self, const Leaf* leaf, const int32_t* features, int64_t width, Bin* cells, uint64_t* touched
@@ -454,7 +528,7 @@ cdef class Finder(Scanner):
     cdef CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
         """The codes of a feature: by row if the leaf has few of the tree's rows, far apart in a column."""
         cdef bint few = leaf.total.count < self.order.shape[0] // 8
-        return find_codes(self.is_long, &self.columns[0, f], self.by_row if few else NULL, f)
+        return find_codes(&self.columns.all, self.by_row if few else NULL, f)
 
     # --------------------------------------------------------------------------------------- rows of children
 
@@ -492,15 +566,28 @@ cdef class Finder(Scanner):
         """
         cdef int64_t f = leaf.split.feature
         cdef int32_t also = -1
+        cdef const uint8_t* column = column_with(&self.columns.all, f)
+        if self.is_joint(f):
+            return self.n_left_of_joint(leaf)
         if leaf.split.missing_left:
             also = self.n_bins(f)
         return count_left(
-            self.is_long, &self.columns[0, f], <int32_t>leaf.split.code, also, &self.order[leaf.start],
+            self.is_long, column, <int32_t>leaf.split.code, also, &self.order[leaf.start],
             leaf.stop - leaf.start,
         ) + count_left(
-            self.is_long, &self.columns[0, f], <int32_t>leaf.split.code, also, &self.order[leaf.quiet_start],
+            self.is_long, column, <int32_t>leaf.split.code, also, &self.order[leaf.quiet_start],
             leaf.quiet_stop - leaf.quiet_start,
         )
+
+    cdef int64_t n_left_of_joint(self, const Leaf* leaf) noexcept nogil:
+        """The same if the feature of the split shares its column: all rows have values then."""
+        cdef CodesOfFeature of = find_codes(&self.columns.all, NULL, leaf.split.feature)
+        cdef int64_t i, n_left = 0
+        for i in range(leaf.start, leaf.stop):
+            n_left += code_of(False, &of, self.order[i]) <= leaf.split.code
+        for i in range(leaf.quiet_start, leaf.quiet_stop):
+            n_left += code_of(False, &of, self.order[i]) <= leaf.split.code
+        return n_left
 
     def count_left_of(self, const int32_t[::1] ids, int n_threads):
         """int64[n]: the number of this rank's rows that each leaf's split sends left; 0 without a split."""
@@ -531,8 +618,15 @@ cdef class Finder(Scanner):
             j = task % width
             own = features_of(features, i, j)
             if own[0] >= 0:
-                self.add_columns(&self.leaves[ids[i]], own, 1, &cells[i, j, 0], NULL)
+                self.fill_one(&self.leaves[ids[i]], own, threadid(), &cells[i, j, 0])
         return records
+
+    cdef void fill_one(self, const Leaf* leaf, const int32_t* feature, int thread, Bin* cells) noexcept nogil:
+        if self.is_joint(feature[0]):
+            self.scans[thread, 0] += 1
+            self.fill_joint(leaf, feature[0], thread, cells)
+        else:
+            self.add_columns(leaf, feature, 1, cells, NULL)
 
     def scan_filled(self, const int32_t[::1] ids, const int32_t[:, ::1] features, const Bin[:, :, ::1] cells):
         """Find the best split of each leaf from bins that hold all rows."""

@@ -1,7 +1,15 @@
 """What other modules use of building lines of cells."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from ranktrees._core.support.records cimport Digit, Leaf
+from ranktrees._core.support.records cimport Digit, Leaf, Member
+
+cdef extern from "growing/joint.h" nogil:
+    ctypedef struct JointBytes "joint_bytes":
+        int64_t first_byte
+        const int64_t* first_member
+        const Member* members
+        const uint8_t* values
+        const int32_t* cells
 
 
 cdef class Builder:
@@ -9,6 +17,8 @@ cdef class Builder:
     cdef const Digit[::1] digits
     cdef const int64_t[::1] first_digit
     cdef const uint8_t[:, ::1] cells_of_digits
+    cdef JointBytes joint
+    cdef object joint_arrays
     cdef const uint32_t[::1] order
     cdef const int64_t[::1] sums
     cdef int64_t n_cells, n_blocks

@@ -13,7 +13,7 @@ from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from ranktrees._core.support.records cimport Digit, Leaf, shares_of_each, worth_threads
+from ranktrees._core.support.records cimport Digit, Leaf, Member, shares_of_each, start_of, worth_threads
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
@@ -28,7 +28,7 @@ cdef extern from "growing/joint.h" nogil:
         int lanes, const uint8_t* bytes, int64_t step, int64_t n_bytes, const Digit* digits,
         const int64_t* first_digit, const uint8_t* cells, const uint32_t* rows, const int64_t* sums,
         int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t* scratch, int64_t* tables,
-        int64_t* line,
+        const JointBytes* joint, int64_t* line,
     ) noexcept nogil
 
 cdef extern from "support/threads.h" nogil:
@@ -65,11 +65,21 @@ cdef class Builder:
     sums : ndarray of int64, shape (n_rows,)
     n_threads : int
         The maximum number of threads of a call.
+    joint : JointBytes, default=None
+        What the last bytes stand for, if features share columns; see `ranktrees.growing.packing`.
     """
 
-    def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads):
+    def __init__(self, bytes, digits, first_digit, n_cells, order, sums, n_threads, joint=None):
         self.bytes, self.digits, self.first_digit = bytes, digits, first_digit
         self.cells_of_digits = cells_of(digits)
+        self.joint.first_byte = bytes.shape[1]
+        if joint is not None:
+            self.joint_arrays = joint
+            self.joint.first_byte = bytes.shape[1] + 1 - len(joint.first_member)
+            self.joint.first_member = <const int64_t*>start_of(joint.first_member)
+            self.joint.members = <const Member*>start_of(joint.members)
+            self.joint.values = <const uint8_t*>start_of(joint.values)
+            self.joint.cells = <const int32_t*>start_of(joint.cells)
         self.n_blocks = -(-bytes.shape[1] // BLOCK_BYTES)
         self.n_cells = n_cells
         self.go_through(order, sums)
@@ -325,7 +335,8 @@ cdef class Builder:
             fill_line(
                 1, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1], &self.digits[0],
                 &self.first_digit[0], &self.cells_of_digits[0, 0], &self.order[0] + start, &self.ones[0], n,
-                0, False, 0, self.n_blocks, &self.scratch[thread, 0], &self.tables[thread, 0], some,
+                0, False, 0, self.n_blocks, &self.scratch[thread, 0], &self.tables[thread, 0],
+                &self.joint, some,
             )
             add_line(self.n_cells, some, counts)
             start += n
@@ -387,7 +398,7 @@ cdef class Builder:
             self.lanes, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1],
             &self.digits[0], &self.first_digit[0], &self.cells_of_digits[0, 0],
             &self.order[0] + start, &self.sums[0] + start, stop - start, bits, same, first, last,
-            &self.scratch[thread, 0], &self.tables[thread, 0], line,
+            &self.scratch[thread, 0], &self.tables[thread, 0], &self.joint, line,
         )
 
     cdef void build_by_rows(self, const Leaf* leaf, int bits, bint same, int n_threads) noexcept:

@@ -5,6 +5,9 @@
  *   table    the sums of the rows by the values of one byte
  *   line     the sums by the cells of every feature: the margins of the tables
  *
+ * Where features share a column of codes, the byte is a value of that column, which stands for a combination of codes.
+ * These bytes come last, and each value names the few cells that it adds to; the rest goes to the usual cells.
+ *
  * Eight bytes are a block. The blocks of a chunk of rows are first copied side by side. The loops that follow then read
  * memory in order, and the eight tables of a block (16 or 32 KiB) stay in the L1 cache, from clearing them to taking
  * their margins if there is only one chunk. With fewer than about forty rows it takes less time to add their cells to
@@ -14,6 +17,7 @@
 
 #include "support/bins.h"
 #include "support/codes.h"
+#include "support/records.h"
 
 enum {
     TABLE = 256,
@@ -112,6 +116,38 @@ INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const Digit *digit
     put_cells(1, COARSE_CELLS, high, digits + 1, line);
 }
 
+/* The joint bytes of a row: all from first_byte on. */
+typedef struct {
+    int64_t first_byte;
+    const int64_t *first_member; /* of each of these bytes */
+    const Member *members;
+    const uint8_t *values; /* by pair, with the cell that the value adds to */
+    const int32_t *cells;
+} joint_bytes;
+
+/* Spread the sums by the values of a joint byte to the cells of its features. */
+INLINE void spread_byte(int lanes, const joint_bytes *joint, int64_t byte, const int64_t *table, int64_t *line) {
+    int64_t total[2] = {0, 0};
+    for (int v = 0; v < TABLE; v++)
+        for (int lane = 0; lane < lanes; lane++)
+            total[lane] += table[v * lanes + lane];
+    for (int64_t m = joint->first_member[byte - joint->first_byte];
+         m < joint->first_member[byte - joint->first_byte + 1]; m++) {
+        const Member *own = joint->members + m;
+        int64_t rest[2] = {total[0], total[1]};
+        memset(line + own->first * lanes, 0, (size_t)own->n_cells * lanes * sizeof *line);
+        memset(line + own->last * lanes, 0, lanes * sizeof *line);
+        for (int64_t k = own->first_pair; k < own->stop_pair; k++)
+            for (int lane = 0; lane < lanes; lane++) {
+                const int64_t sum = table[joint->values[k] * lanes + lane];
+                line[joint->cells[k] * lanes + lane] += sum;
+                rest[lane] -= sum;
+            }
+        for (int lane = 0; lane < lanes; lane++)
+            line[(own->first + own->usual) * lanes + lane] += rest[lane];
+    }
+}
+
 EACH_WIDTH(void, take_margins,
            (int lanes, int64_t *RESTRICT table, const Digit *digits, int64_t n_digits, int64_t *RESTRICT line),
            (lanes, table, digits, n_digits, line)) {
@@ -152,10 +188,11 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
 static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const Digit *digits,
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
                       int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch, int64_t *tables,
-                      int64_t *line) {
+                      const joint_bytes *joint, int64_t *line) {
     const int64_t from = first * BLOCK_BYTES, to = last * BLOCK_BYTES, n_parts = (last - first) * (CHUNK / PART);
     const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
-    if (ONE_BY_ONE * n * n_digits <= TABLE * ((to < n_bytes ? to : n_bytes) - from)) {
+    const int64_t stop = to < n_bytes ? to : n_bytes;
+    if (stop <= joint->first_byte && ONE_BY_ONE * n * n_digits <= TABLE * (stop - from)) {
         fill_cells(lanes, bytes, step, n_bytes, digits + some, n_digits, cells + TABLE * some, rows, sums, n, bits,
                    same, line);
         return;
@@ -190,9 +227,13 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
                     add_block(2, used, k, block + i, wide + i, own);
             }
             if (chunk + m == n)
-                for (int64_t byte = b * BLOCK_BYTES; byte < b * BLOCK_BYTES + used; byte++)
-                    take_margins(lanes, tables + byte * TABLE * lanes, digits + first_digit[byte],
-                                 first_digit[byte + 1] - first_digit[byte], line);
+                for (int64_t byte = b * BLOCK_BYTES; byte < b * BLOCK_BYTES + used; byte++) {
+                    if (byte < joint->first_byte)
+                        take_margins(lanes, tables + byte * TABLE * lanes, digits + first_digit[byte],
+                                     first_digit[byte + 1] - first_digit[byte], line);
+                    else
+                        spread_byte(lanes, joint, byte, tables + byte * TABLE * lanes, line);
+                }
         }
     }
 }

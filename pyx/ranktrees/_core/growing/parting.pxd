@@ -1,6 +1,7 @@
 """What other modules use of splitting leaves."""
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 
+from ranktrees._core.support.code_columns cimport CodeColumns
 from ranktrees._core.support.records cimport Leaf, Split
 
 cdef extern from "growing/parting.h" nogil:
@@ -30,8 +31,7 @@ cdef struct Stretch:
 
 
 cdef class Parter:
-    cdef const uint8_t[:, :] columns
-    cdef bint is_long
+    cdef CodeColumns columns
     cdef const int64_t[::1] offsets
     cdef const int8_t[::1] monotone
     cdef uint32_t[::1] order, row_scratch

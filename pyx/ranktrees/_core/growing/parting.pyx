@@ -12,8 +12,9 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
+from ranktrees._core.support.code_columns cimport AllColumns, CodeColumns, column_with
 from ranktrees._core.support.records cimport (
-    Leaf, Node, Split, best_value, bytes_of, leaves_in, n_rows_of, nodes_in, worth_threads,
+    Leaf, Node, Split, best_value, leaves_in, n_rows_of, nodes_in, worth_threads,
 )
 
 cdef extern from "growing/parting.h" nogil:
@@ -28,6 +29,9 @@ cdef extern from "growing/parting.h" nogil:
         const uint32_t* scratch, int64_t n, int64_t n_left, uint32_t* left, uint32_t* right
     ) noexcept
     void take_sums(const int64_t* scratch, int64_t n, int64_t n_left, int64_t* left, int64_t* right) noexcept
+
+cdef extern from "support/codes.h" nogil:
+    enum: CODES
 
 cdef extern from "support/threads.h" nogil:
     void wait_for_all() noexcept
@@ -49,9 +53,15 @@ cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
     return highest + minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
 
 
-cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
-    """Set which codes go left."""
-    cdef int32_t code
+cdef void find_way(const Split* split, int32_t n_bins, const AllColumns* columns, Way* way) noexcept nogil:
+    """Set which values of the column go left: codes, unless the feature shares its column with others."""
+    cdef int32_t code, j = columns.joint_of[split.feature]
+    if j >= 0:
+        way.last = -1
+        way.missing = CODES  # no value: all rows have one
+        for code in range(CODES):
+            way.left[code] = columns.tables[j * CODES + code] <= split.code
+        return
     way.last = -1 if split.categorical else <int32_t>split.code
     way.missing = n_bins
     way.missing_left = split.missing_left
@@ -128,7 +138,7 @@ cdef class Parter:
 
     Parameters
     ----------
-    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+    codes : Codes, or ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
     offsets : ndarray of int64, shape (n_features + 1,)
     monotone : ndarray of int8, shape (n_features,), or None
     order : ndarray of uint32, shape (n_rows,)
@@ -145,7 +155,7 @@ cdef class Parter:
     def __init__(
         self, codes, offsets, monotone, order, sums, min_samples_leaf=1, max_depth=None, missing="learned"
     ):
-        self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
+        self.columns = CodeColumns(codes)
         self.offsets, self.monotone = offsets, monotone
         self.order, self.sums = order, sums
         self.gradients = self.hessians = None
@@ -507,7 +517,7 @@ cdef class Parter:
         """Part the rows of a stretch into the scratch."""
         cdef int64_t f = split.feature
         cdef Way way
-        find_way(split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
+        find_way(split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &self.columns.all, &way)
         stretch.lacking = self.part_piece(f, &way, &stretch.loud, True)
         stretch.lacking |= self.part_piece(f, &way, &stretch.quiet, False)
 
@@ -515,7 +525,8 @@ cdef class Parter:
         self, int64_t feature, const Way* way, Piece* piece, bint with_sums
     ) noexcept nogil:
         cdef Parted found = part(
-            self.is_long, &self.columns[0, feature], way, piece.n_rows, &self.order[0] + piece.first,
+            self.columns.all.is_long, column_with(&self.columns.all, feature), way, piece.n_rows,
+            &self.order[0] + piece.first,
             &self.sums[0] + piece.first if with_sums else NULL, &self.row_scratch[0] + piece.place,
             &self.sum_scratch[0] + piece.place if with_sums else NULL,
         )
@@ -586,7 +597,7 @@ def finish_nodes(
 def follow(
     leaves,                             # IN   LEAF records
     const double[::1] values,           # IN   one per node
-    codes,                              # IN   uint8 or uint32[n_rows, n_features], feature by feature
+    codes,                              # IN   Codes, or uint8 or uint32[n_rows, n_features]
     const int64_t[::1] offsets,         # IN
     uint32_t[::1] rows,                 # IN   ascending; they are reordered
     double[::1] scores,                 # IN and OUT
@@ -596,8 +607,7 @@ def follow(
 
     Some thousand rows at a time are parted by one split after another, as the tree's own rows were.
     """
-    cdef const uint8_t[:, :] columns = bytes_of(codes)
-    cdef bint is_long = codes.itemsize > 1
+    cdef CodeColumns columns = CodeColumns(codes)
     cdef int64_t n_nodes = len(leaves), n_rows = rows.shape[0], task
     cdef const Leaf* leaf = leaves_in(leaves)
     cdef int64_t n_tasks = (n_rows + FOLLOWED * n_threads - 1) // (FOLLOWED * n_threads) * n_threads, first
@@ -608,13 +618,13 @@ def follow(
     ):
         first = n_rows * task // n_tasks
         follow_some(
-            leaf, n_nodes, values, columns, is_long, offsets, &rows[0] + first,
+            leaf, n_nodes, values, &columns.all, offsets, &rows[0] + first,
             n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0], &ranges[threadid(), 0], scores,
         )
 
 
 cdef void follow_some(
-    const Leaf* leaves, int64_t n_nodes, const double[::1] values, const uint8_t[:, :] columns, bint is_long,
+    const Leaf* leaves, int64_t n_nodes, const double[::1] values, const AllColumns* columns,
     const int64_t[::1] offsets, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges,
     double[::1] scores,
 ) noexcept nogil:
@@ -632,9 +642,10 @@ cdef void follow_some(
         n_left = 0
         if stop > start:
             f = leaves[k].split.feature
-            find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, &way)
+            find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, columns, &way)
             n_left = part(
-                is_long, &columns[0, f], &way, stop - start, rows + start, NULL, scratch, NULL
+                columns.is_long, column_with(columns, f), &way, stop - start, rows + start, NULL, scratch,
+                NULL,
             ).n_left
             take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
         ranges[2 * leaves[k].left] = start

@@ -8,6 +8,7 @@
 #define RANKTREES_CODES_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "support/bins.h"
 #include "support/simd.h"
@@ -72,9 +73,53 @@ static const uint8_t SAME_CODE[CODES] = {SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FO
 #undef EIGHT
 #undef SIXTY_FOUR
 
+/* Columns of codes. A joint column holds the codes of many features, nearly always their usual ones: each of its values
+ * stands for a combination of codes, and value 0 for the usual codes of all. See ranktrees/binning/codes.py. */
+typedef struct {
+    const uint8_t *first;
+    int64_t stride; /* from one column to the next */
+    int is_long;
+    const int32_t *column_of, *joint_of; /* of each feature: its column, and its number among joint ones, or -1 */
+    const uint8_t *tables;               /* CODES entries for each joint one: its code for each value */
+    const int64_t *first_pair;           /* and the values that stand for another code than the usual one */
+    const uint8_t *values, *codes;
+} code_columns;
+
+INLINE const uint8_t *column_with(const code_columns *all, int64_t feature) {
+    return all->first + all->column_of[feature] * all->stride;
+}
+
+/* From sums over the rows with each value of a joint column, make those over the rows with each code of a feature. */
+INLINE void spread_sums(const code_columns *all, int64_t feature, const int64_t *sums, int64_t total, int64_t n_codes,
+                        int64_t *cells) {
+    const int32_t j = all->joint_of[feature];
+    memset(cells, 0, (size_t)n_codes * sizeof *cells);
+    for (int64_t k = all->first_pair[j]; k < all->first_pair[j + 1]; k++) {
+        cells[all->codes[k]] += sums[all->values[k]];
+        total -= sums[all->values[k]];
+    }
+    cells[all->tables[j * CODES]] += total;
+}
+
+INLINE void spread_bins(const code_columns *all, int64_t feature, const Bin *sums, Bin total, int64_t n_codes,
+                        Bin *cells) {
+    const int32_t j = all->joint_of[feature];
+    memset(cells, 0, (size_t)n_codes * sizeof *cells);
+    for (int64_t k = all->first_pair[j]; k < all->first_pair[j + 1]; k++) {
+        const Bin *part = sums + all->values[k];
+        bin_add(cells + all->codes[k], part);
+        total.gradient -= part->gradient;
+        total.hessian -= part->hessian;
+        total.count -= part->count;
+    }
+    bin_add(cells + all->tables[j * CODES], &total);
+}
+
 /* The codes of a feature: by row if there are codes by row, else in its column. */
-INLINE codes_of_feature find_codes(int is_long, const uint8_t *column, const codes_by_row *by_row, int64_t feature) {
-    const codes_of_feature in_column = {column, SAME_CODE, size_of_code(is_long)};
+INLINE codes_of_feature find_codes(const code_columns *all, const codes_by_row *by_row, int64_t feature) {
+    const int32_t j = all->joint_of[feature];
+    const codes_of_feature in_column = {column_with(all, feature), j < 0 ? SAME_CODE : all->tables + j * CODES,
+                                        size_of_code(all->is_long)};
     if (!by_row)
         return in_column;
     const codes_of_feature in_rows = {by_row->bytes + by_row->byte_of[feature], by_row->code_of + CODES * feature,

@@ -2,11 +2,12 @@
 import numpy as np
 
 from ranktrees._core.support.records cimport (
-    Bin, Centroid, Column, Digit, Group, Leaf, Node, Offer, Plan, Plane, Split,
+    Bin, Centroid, Column, Digit, Group, Leaf, Member, Node, Offer, Plan, Plane, Split,
 )
 
 cdef Bin one_bin
 cdef Digit one_digit
+cdef Member one_member
 cdef Centroid one_centroid
 cdef Offer one_offer
 cdef Split one_split
@@ -19,6 +20,7 @@ cdef Group one_group
 
 BIN = np.asarray(<Bin[:1]> &one_bin).dtype
 DIGIT = np.asarray(<Digit[:1]> &one_digit).dtype
+MEMBER = np.asarray(<Member[:1]> &one_member).dtype
 CENTROID = np.asarray(<Centroid[:1]> &one_centroid).dtype
 OFFER = np.asarray(<Offer[:1]> &one_offer).dtype
 SPLIT = np.asarray(<Split[:1]> &one_split).dtype

@@ -16,6 +16,11 @@ typedef struct {
 } Digit;
 
 typedef struct {
+    int64_t first_pair, stop_pair;
+    int32_t feature, first, n_cells, last, usual, unused;
+} Member;
+
+typedef struct {
     double value, mass, gradient, hessian;
 } Centroid;
 

@@ -44,6 +44,21 @@ cdef extern from "support/records.h":
         int32_t last
 
 
+# One of the features of a joint column (see ranktrees/binning/codes.py). Its cells in a line are first, ...,
+# first + n_cells - 1, and last, that of rows without a value, which stays empty. Rows add to the cell
+# first + usual, unless the value of the column has a pair (value, cell) of this feature.
+cdef extern from "support/records.h":
+    ctypedef struct Member:
+        int64_t first_pair
+        int64_t stop_pair
+        int32_t feature
+        int32_t first
+        int32_t n_cells
+        int32_t last
+        int32_t usual
+        int32_t unused
+
+
 # Rows whose values of a feature a streaming histogram has merged: the mean of the values, the number of rows,
 # and the sums of their gradients and hessians.
 cdef extern from "support/records.h":
