@@ -221,10 +221,10 @@ def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_t
     parter.attach(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     if over_ranks:
-        told = np.asarray(parter.part(ids, n_threads, 1))
-        assert told[:, 0].tolist() == [left.sum() for left in lefts]
-        assert (told[:, 1] > 0).tolist() == some_missing
-        refused = np.asarray(parter.split_parted(ids, 4, told[None]))
+        parted = parter.part(ids, n_threads, 1).base
+        assert parted["n_left"].tolist() == [left.sum() for left in lefts]
+        assert (parted["n_lacking"] > 0).tolist() == some_missing
+        refused = parter.split_parted(ids, 4, parted[None]).base
     else:
         refused = parter.split(ids, 4, n_threads)
     assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []

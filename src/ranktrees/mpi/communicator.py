@@ -237,7 +237,7 @@ class MPICommunicator(Communicator):
         if self._sent_with_meeting("stack", array):
             return self._meeting.stack(array)
         arrays = np.empty((self.size, *array.shape), array.dtype)
-        self._wait(self._comm.Iallgatherv(array, arrays).Test)
+        self._wait(self._comm.Iallgatherv([array, MPI.BYTE], [arrays, MPI.BYTE]).Test)
         return arrays
 
     def _alltoall(self, values: Sequence[Any]) -> list[Any]:

@@ -5,6 +5,7 @@
 """
 import numpy as np
 
+from ranktrees._core.support.dtypes import PARTED_LEAF
 from ranktrees._core.support.threads import room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
@@ -13,7 +14,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from ranktrees._core.support.records cimport (
-    Leaf, Node, Split, best_value, bytes_of, leaves_in, n_rows_of, nodes_in, worth_threads,
+    Ends, Leaf, Node, PartedLeaf, Split, best_value, bytes_of, leaves_in, n_rows_of, nodes_in, worth_threads,
 )
 
 cdef extern from "growing/parting.h" nogil:
@@ -34,19 +35,26 @@ cdef extern from "support/threads.h" nogil:
 
 cdef enum:
     FOLLOWED = 16384  # rows that are moved down a tree together
-    TOLD = 6  # the numbers that ranks exchange for a leaf that is parted
     SHARED = 8  # threads share leaves if each gets on average values_per_thread / SHARED rows of a leaf
 
+cdef Stretch one_stretch
+STRETCH = np.asarray(<Stretch[:1]> &one_stretch).dtype
+cdef Ends NO_ENDS = Ends(-INFINITY, -INFINITY)  # those of no rows
 
 # The values that rows want (-gradient / hessian) count as the same if they differ by no more than this share
 # of the largest: such differences may come from rounding.
 cdef double SAME = 2.0 ** -50
 
 
-cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
-    """Whether values from -minus_lowest to highest are finite and the same; true if there are none."""
-    cdef double size = max(fabs(highest), fabs(minus_lowest))
-    return highest + minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
+cdef inline bint agree(const Ends* ends) noexcept nogil:
+    """Whether values between these ends are finite and the same; true if there are none."""
+    cdef double size = max(fabs(ends.highest), fabs(ends.minus_lowest))
+    return ends.highest + ends.minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
+
+
+cdef inline void join(Ends* ends, const Ends* others) noexcept nogil:
+    ends.highest = max(ends.highest, others.highest)
+    ends.minus_lowest = max(ends.minus_lowest, others.minus_lowest)
 
 
 cdef void find_way(const Split* split, int32_t n_bins, Way* way) noexcept nogil:
@@ -65,11 +73,8 @@ cdef inline Piece piece_of(
     int64_t start, int64_t stop, int64_t s, int64_t n_pieces, int64_t place
 ) noexcept nogil:
     """One of several pieces of order[start:stop]."""
-    cdef Piece piece
-    piece.first = start + (stop - start) * s // n_pieces
-    piece.n_rows = start + (stop - start) * (s + 1) // n_pieces - piece.first
-    piece.place = place
-    return piece
+    cdef int64_t first = start + (stop - start) * s // n_pieces
+    return Piece(first, start + (stop - start) * (s + 1) // n_pieces - first, place, 0)
 
 
 cdef void make_children(
@@ -110,15 +115,17 @@ cdef void make_children(
             left.lower = right.upper = wall
 
 
-cdef int64_t[:, ::1] counts_of(const int64_t[:, :, ::1] told):
-    """The numbers that `Parter.part` has counted, added up over ranks."""
-    cdef int64_t[:, ::1] counts = np.zeros((told.shape[1], 2), np.int64)
+cdef PartedLeaf[::1] put_together(const PartedLeaf[:, ::1] told):
+    """What `Parter.part` has returned on each rank, for the rows of all of them."""
+    cdef PartedLeaf[::1] parted = np.array(told[0])
     cdef int64_t rank, i
-    for rank in range(told.shape[0]):
+    for rank in range(1, told.shape[0]):
         for i in range(told.shape[1]):
-            counts[i, 0] += told[rank, i, 0]
-            counts[i, 1] += told[rank, i, 1]
-    return counts
+            parted[i].n_left += told[rank, i].n_left
+            parted[i].n_lacking += told[rank, i].n_lacking
+            join(&parted[i].left, &told[rank, i].left)
+            join(&parted[i].right, &told[rank, i].right)
+    return parted
 
 
 cdef class Parter:
@@ -153,7 +160,7 @@ cdef class Parter:
         self.max_depth = len(order) if max_depth is None else max_depth
         self.side_of_none = {"left": 1, "right": 0}.get(missing, -1)
         self.make_scratch(len(order) + len(order) // 256 + 256)  # usually enough for a fit: see `lay_out`
-        self.stretches = np.empty((0, sizeof(Stretch) // sizeof(int64_t)), np.int64)
+        self.stretches = np.empty(0, STRETCH)
 
     cdef void make_scratch(self, int64_t n_rows):
         self.row_scratch, self.sum_scratch = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
@@ -192,87 +199,88 @@ cdef class Parter:
 
     cdef int32_t splits_below(self, const Leaf* leaf) noexcept nogil:
         cdef int32_t most = self.splits_below_by_size(leaf, n_rows_of(leaf))
-        cdef double[2] ends
+        cdef Ends ends
         if most:
-            self.find_ends(leaf, ends)
-        return most if most and not agree(ends[0], ends[1]) else 0
+            self.find_ends(leaf, &ends)
+        return most if most and not agree(&ends) else 0
 
     cdef int32_t splits_below_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
-    cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """Set the highest gradient / hessian of a leaf's rows, and minus the lowest, until they differ."""
-        ends[0] = ends[1] = -INFINITY
-        self.widen(&self.order[0], leaf.start, leaf.stop, ends)
-        self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
+    cdef void find_ends(self, const Leaf* leaf, Ends* ends) noexcept nogil:
+        """Find the ends of what a leaf's rows want, until they differ."""
+        ends[0] = NO_ENDS
+        self.widen(ends, &self.order[0], leaf.start, leaf.stop)
+        self.widen(ends, &self.order[0], leaf.quiet_start, leaf.quiet_stop)
 
-    cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """The same for the rows on the left, and then for those on the right, of a leaf that is parted."""
-        ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
-        self.widen(&self.order[0], leaf.start, leaf.cut, ends)
-        self.widen(&self.order[0], leaf.cut, leaf.stop, ends + 2)
-        self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_cut, ends)
-        self.widen(&self.order[0], leaf.quiet_cut, leaf.quiet_stop, ends + 2)
+    cdef void find_ends_of_sides(self, const Leaf* leaf, Ends* left, Ends* right) noexcept nogil:
+        """The same for the rows on each side of a leaf that is parted."""
+        left[0] = right[0] = NO_ENDS
+        self.widen(left, &self.order[0], leaf.start, leaf.cut)
+        self.widen(right, &self.order[0], leaf.cut, leaf.stop)
+        self.widen(left, &self.order[0], leaf.quiet_start, leaf.quiet_cut)
+        self.widen(right, &self.order[0], leaf.quiet_cut, leaf.quiet_stop)
 
-    cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
+    cdef void widen(self, Ends* ends, const uint32_t* rows, int64_t start, int64_t stop) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
         cdef double own
         if self.gradients is None:  # unknown values count as different
-            ends[0] = ends[1] = 1.0
+            ends[0] = Ends(1.0, 1.0)
             return
         for i in range(start, stop):
             row = rows[i]
             if self.gradients[row] == 0.0 and self.hessians[each * row] == 0.0:
                 continue
             own = self.gradients[row] / self.hessians[each * row]
-            ends[0] = max(ends[0], own)
-            ends[1] = max(ends[1], -own)
-            if not agree(ends[0], ends[1]):
+            ends.highest = max(ends.highest, own)
+            ends.minus_lowest = max(ends.minus_lowest, -own)
+            if not agree(ends):
                 return
 
     def ends_of(self, const int32_t[::1] ids):
-        """float64[n, 2]: the ends of what this rank's rows want; `judge` takes their maximum over ranks."""
-        cdef double[:, ::1] ends = np.empty((ids.shape[0], 2))
+        """float64[n, 2]: the `Ends` of this rank's rows; `judge` takes their maximum over ranks."""
+        cdef double[:, ::1] found = np.empty((ids.shape[0], 2))
+        cdef Ends ends
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.find_ends(&self.leaves[ids[i]], &ends[i, 0])
-        return ends.base
+            self.find_ends(&self.leaves[ids[i]], &ends)
+            found[i, 0], found[i, 1] = ends.highest, ends.minus_lowest
+        return found.base
 
-    def judge(self, const int32_t[::1] ids, const double[:, ::1] ends):
+    def judge(self, const int32_t[::1] ids, const double[:, ::1] found):
         """Forbid splits of leaves whose rows all want the same value, on all ranks."""
+        cdef Ends ends
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.judge_leaf(&self.leaves[ids[i]], &ends[i, 0])
+            ends = Ends(found[i, 0], found[i, 1])
+            self.judge_leaf(&self.leaves[ids[i]], &ends)
 
-    cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil:
+    cdef void judge_leaf(self, Leaf* leaf, const Ends* ends) noexcept nogil:
         leaf.splits_below = self.splits_below_by_size(leaf, leaf.total.count)
-        if agree(ends[0], ends[1]):
+        if agree(ends):
             leaf.splits_below = 0
 
-    cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
+    cpdef PartedLeaf[::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """The first step of `split` over ranks: each parts its rows as if both children had enough rows.
 
         Returns
         -------
-        told : memoryview of int64, shape (n, 6)
-            The numbers that ranks exchange for each leaf: the number of this rank's rows that go left; the
-            number of stretches in which some rows have no value; then, as float64, the ends of what the rows
-            on the left and those on the right want, as in `ends_of`.
+        parted : memoryview of PARTED_LEAF, shape (n,)
+            What this rank tells the others.
         """
         cdef int64_t i
-        cdef int64_t[:, ::1] counts = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
-        cdef int64_t[:, ::1] told = np.empty((ids.shape[0], TOLD), np.int64)
+        cdef PartedLeaf[::1] parted = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
         for i in range(ids.shape[0]):
-            told[i, 0], told[i, 1] = counts[i, 0], counts[i, 1]
-            self.find_ends_of_sides(&self.leaves[ids[i]], <double*>&told[i, 2])
-        return told
+            self.find_ends_of_sides(&self.leaves[ids[i]], &parted[i].left, &parted[i].right)
+        return parted
 
     cpdef int32_t[::1] split_parted(
-        self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
+        self, const int32_t[::1] ids, int32_t first_child, const PartedLeaf[:, ::1] told
     ):
         """The second step, from what `part` has just returned on each rank."""
-        self.make_all_children(ids, first_child, 1, counts_of(told))
-        self.judge_sides(ids, told)
+        cdef PartedLeaf[::1] parted = put_together(told)
+        self.make_all_children(ids, first_child, 1, parted)
+        self.judge_sides(ids, parted)
         return self.not_split(ids)
 
     def split(
@@ -307,21 +315,14 @@ cdef class Parter:
             ):
                 self.split_one(&self.leaves[ids[i]], <int32_t>(first_child + 2 * i))
 
-    cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept:
-        cdef int64_t i, rank
-        cdef int k
-        cdef double[4] ends
-        cdef const double* theirs
+    cdef void judge_sides(self, const int32_t[::1] ids, const PartedLeaf[::1] parted) noexcept:
+        cdef int64_t i
+        cdef const Leaf* leaf
         for i in range(ids.shape[0]):
-            if self.leaves[ids[i]].left < 0:
-                continue
-            ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
-            for rank in range(told.shape[0]):
-                theirs = <const double*>&told[rank, i, 2]
-                for k in range(4):
-                    ends[k] = max(ends[k], theirs[k])
-            self.judge_leaf(&self.leaves[self.leaves[ids[i]].left], ends)
-            self.judge_leaf(&self.leaves[self.leaves[ids[i]].right], ends + 2)
+            leaf = &self.leaves[ids[i]]
+            if leaf.left >= 0:
+                self.judge_leaf(&self.leaves[leaf.left], &parted[i].left)
+                self.judge_leaf(&self.leaves[leaf.right], &parted[i].right)
 
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """The number of threads that parting these leaves is worth; also lay out the stretches of each."""
@@ -351,7 +352,7 @@ cdef class Parter:
             n_quiet += leaf.quiet_stop - leaf.quiet_start
         n_own, n_own_quiet = n_loud // n_stretches + n_ids + 1, n_quiet // n_stretches + n_ids + 1
         if n_ids * n_stretches > self.stretches.shape[0]:
-            self.stretches = np.empty((n_ids * n_stretches, self.stretches.shape[1]), np.int64)
+            self.stretches = np.empty(n_ids * n_stretches, STRETCH)
         if n_stretches * (n_own + n_own_quiet) > self.row_scratch.shape[0]:
             self.make_scratch(n_stretches * (n_own + n_own_quiet))
         for s in range(n_stretches):
@@ -365,12 +366,12 @@ cdef class Parter:
 
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil:
         """The stretches of the i-th leaf."""
-        return <Stretch*>&self.stretches[self.n_stretches * i, 0]
+        return &self.stretches[self.n_stretches * i]
 
-    cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads):
-        """Part all leaves that are not yet parted; return the first two numbers of `part` for each."""
+    cdef PartedLeaf[::1] part_all(self, const int32_t[::1] ids, int n_threads):
+        """Part all leaves that are not yet parted; return what `part` does, without the ends."""
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i, s
-        cdef int64_t[:, ::1] counts = np.zeros((n_ids, 2), np.int64)
+        cdef PartedLeaf[::1] parted = np.zeros(n_ids, PARTED_LEAF)
         cdef Leaf* leaf
         cdef Stretch* of
         with nogil, parallel(num_threads=n_threads):
@@ -389,13 +390,13 @@ cdef class Parter:
             leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
             if leaf.left < 0:
                 self.set_cut(leaf, n_stretches, of)
-                counts[i, 0] = leaf.cut - leaf.start + leaf.quiet_cut - leaf.quiet_start
+                parted[i].n_left = leaf.cut - leaf.start + leaf.quiet_cut - leaf.quiet_start
                 for s in range(n_stretches):
-                    counts[i, 1] += of[s].lacking
-        return counts
+                    parted[i].n_lacking += of[s].lacking
+        return parted
 
     cdef void make_all_children(
-        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const PartedLeaf[::1] parted
     ):
         """Make the children of parted leaves if they have enough rows; else put the rows back."""
         cdef int64_t n_ids = ids.shape[0], i
@@ -404,8 +405,8 @@ cdef class Parter:
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
         ):
             leaf = &self.leaves[ids[i]]
-            if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                self.keep_counts(leaf, counts[i, 0], counts[i, 1])
+            if leaf.left < 0 and self.is_large_enough(leaf, parted[i].n_left):
+                self.keep_counts(leaf, parted[i].n_left, parted[i].n_lacking)
             if leaf.left >= 0:
                 self.make_children_of(leaf, <int32_t>(first_child + 2 * i))
             else:

@@ -102,6 +102,20 @@ cdef struct Leaf:
     int32_t forced_feature  # the feature that it must be split by, or -1
 
 
+# The ends of what some rows want: their highest gradient / hessian, and minus their lowest.
+cdef struct Ends:
+    double highest
+    double minus_lowest
+
+
+# What a rank, or all of them, knows of a leaf once its rows are parted.
+cdef struct PartedLeaf:
+    int64_t n_left         # rows that go left
+    int64_t n_lacking      # stretches in which some rows have no value
+    Ends left
+    Ends right
+
+
 # A node of a finished tree. feature is -1 in a leaf. Children come after their parent. A row goes left if
 # x <= cut or, for a categorical split (categories >= 0), if the bit of its category is set in that row of the
 # ensemble's bit sets. If x is missing, or a category never seen, missing_left decides.
