@@ -217,8 +217,8 @@ cdef class Rounder:
         n_loud : int
             The number of rows without the quiet rows that are set apart.
         """
-        cdef int64_t n = gradients.shape[0] if drawn is None else drawn.shape[0], n_chunks = chunks_of(n)
-        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
+        cdef int64_t n = gradients.shape[0] if drawn is None else drawn.shape[0]
+        cdef int64_t n_chunks = chunks_of(n), n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
         cdef int64_t[MOST_STRETCHES] first, size, n_loud, totals
         cdef int64_t[MOST_STRETCHES + 1] front
         cdef const uint32_t* rows = &drawn[0] if drawn is not None and n else NULL
@@ -237,7 +237,8 @@ cdef class Rounder:
             size[s] = min(n_chunks * (s + 1) // n_stretches * ROWS_TOGETHER, n) - first[s]
         if apart:
             for s in prange(
-                n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
+                n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+                schedule="static",
             ):
                 n_loud[s] = find_loud(
                     size[s], first[s], rows + first[s] if rows else NULL, &of, loud + first[s] // 64
@@ -253,8 +254,8 @@ cdef class Rounder:
             n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
         ):
             list_apart(
-                size[s], first[s], rows + first[s] if rows else NULL, loud + first[s] // 64 if apart else NULL,
-                order + front[s], order + total + first[s] - front[s],
+                size[s], first[s], rows + first[s] if rows else NULL,
+                loud + first[s] // 64 if apart else NULL, order + front[s], order + total + first[s] - front[s],
             )
             if apart:
                 round_stretch(n_loud[s], 0, order + front[s], &of, sums + front[s])
