@@ -218,7 +218,8 @@ cdef class Rounder:
             The number of rows without the quiet rows that are set apart.
         """
         cdef int64_t n = gradients.shape[0] if drawn is None else drawn.shape[0]
-        cdef int64_t n_chunks = chunks_of(n), n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
+        cdef int64_t n_chunks = chunks_of(n)
+        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
         cdef int64_t[MOST_STRETCHES] first, size, n_loud, totals
         cdef int64_t[MOST_STRETCHES + 1] front
         cdef const uint32_t* rows = &drawn[0] if drawn is not None and n else NULL
@@ -255,7 +256,8 @@ cdef class Rounder:
         ):
             list_apart(
                 size[s], first[s], rows + first[s] if rows else NULL,
-                loud + first[s] // 64 if apart else NULL, order + front[s], order + total + first[s] - front[s],
+                loud + first[s] // 64 if apart else NULL, order + front[s],
+                order + total + first[s] - front[s],
             )
             if apart:
                 round_stretch(n_loud[s], 0, order + front[s], &of, sums + front[s])
