@@ -61,8 +61,10 @@ class RoundedRows:
         ascending order. Quiet rows that are set apart come last, also in ascending order.
     sums : ndarray of int64, shape (n_rows,)
         The sums in this order. Quiet rows that are set apart have none: that memory is never touched.
+    n_rows : int
+        The number of the rows of the tree that are on this rank.
     n_loud : int
-        The number of this rank's rows, without quiet rows that are set apart.
+        The number of these rows, without quiet rows that are set apart.
     bits : int
         The number of bits of the hessian, the lower part.
     same : bool
@@ -78,7 +80,7 @@ class RoundedRows:
     total : tuple of two int
         The sums over the rows of the tree, of all ranks.
     count : int
-        The number of these rows.
+        The number of the rows of the tree, of all ranks.
     """
 
     def __init__(self, n_rows: int, share: Share = ALL) -> None:
@@ -162,8 +164,8 @@ class RoundedRows:
             hessians = np.array([1.0 if self.same else largest_hessian])
         apart = apart and not self.same
         *total, self.n_loud = self._rounder.round(gradients, hessians, drawn, apart, n_threads)
-        n_drawn = len(gradients) if drawn is None else len(drawn)
-        *total, self.count = self.share.communicator.sums(*total, n_drawn)
+        self.n_rows = len(gradients) if drawn is None else len(drawn)
+        *total, self.count = self.share.communicator.sums(*total, self.n_rows)
         self.total = tuple(total)
         return self
 

@@ -169,31 +169,26 @@ cdef class Parter:
         """Use these leaves."""
         self.leaves = leaves
 
-    def begin(
-        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
-        double gradient_unit, double hessian_unit, gradients=None, hessians=None, bint counts_later=False,
-    ):
-        """Begin a new tree: its root has the first ``n_rows`` rows of the order, this total, and no bounds.
+    def begin(self, rows, double l2, gradients=None, hessians=None, bint counts_later=False):
+        """Begin a new tree: its root has the RoundedRows ``rows``, their total, and no bounds.
 
-        The quiet rows come after the first ``n_loud`` rows. If the ``gradients`` of all rows are given, and
-        their ``hessians`` or the single one that all have, leaves whose rows all want the same value
-        (-gradient / hessian) may not split, as nothing would be gained.
-        ``counts_later`` says that splits are found without counting the rows that go left.
+        If the ``gradients`` of all rows are given, and their ``hessians`` or the single one that all have,
+        leaves whose rows all want the same value (-gradient / hessian) may not split, as nothing would be
+        gained. ``counts_later`` says that splits are found without counting the rows that go left.
         """
         cdef Leaf root
         memset(&root, 0, sizeof(Leaf))
         self.counts_later = counts_later
-        self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
+        self.l2, self.gradient_unit, self.hessian_unit = l2, rows.gradient_unit, rows.hessian_unit
         self.gradients, self.hessians = gradients, hessians
-        root.stop = root.quiet_start = n_loud
-        root.quiet_stop = n_rows
-        root.total.gradient = gradient
-        root.total.hessian = <uint32_t>hessian
-        root.total.count = <uint32_t>count
+        root.stop = root.quiet_start = rows.n_loud
+        root.quiet_stop = rows.n_rows
+        root.total.gradient, root.total.hessian = rows.total
+        root.total.count = rows.count
         root.lower = -INFINITY
         root.upper = INFINITY
         root.left = root.right = root.line = root.split.feature = root.forced_feature = -1
-        root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
+        root.value = best_value(root.total, root.lower, root.upper, l2, self.gradient_unit, self.hessian_unit)
         root.splits_below = self.splits_below(&root)
         self.leaves[0] = root
 
@@ -584,60 +579,74 @@ def finish_nodes(
     return n_categorical
 
 
-def follow(
-    leaves,                             # IN   LEAF records
-    const double[::1] values,           # IN   one per node
-    codes,                              # IN   uint8 or uint32[n_rows, n_features], feature by feature
-    const int64_t[::1] offsets,         # IN
-    uint32_t[::1] rows,                 # IN   ascending; they are reordered
-    double[::1] scores,                 # IN and OUT
-    int n_threads,
-):
-    """Add the value of each row's leaf to its score, for rows that the tree was not grown from.
+cdef class Follower:
+    """Sends rows that a tree was not grown from down the tree.
 
     Some thousand rows at a time are parted by one split after another, as the tree's own rows were.
+
+    Parameters
+    ----------
+    leaves : ndarray of LEAF
+    values : ndarray of float64
+        One per node.
+    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+    offsets : ndarray of int64, shape (n_features + 1,)
     """
-    cdef const uint8_t[:, :] columns = bytes_of(codes)
-    cdef bint is_long = codes.itemsize > 1
-    cdef int64_t n_nodes = len(leaves), n_rows = rows.shape[0], task
-    cdef const Leaf* leaf = leaves_in(leaves)
-    cdef int64_t n_tasks = (n_rows + FOLLOWED * n_threads - 1) // (FOLLOWED * n_threads) * n_threads, first
-    cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * n_nodes, np.int64)
-    cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
-    for task in prange(
-        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+
+    cdef const Leaf[::1] leaves
+    cdef const double[::1] values
+    cdef const uint8_t[:, :] columns
+    cdef bint is_long
+    cdef const int64_t[::1] offsets
+
+    def __init__(self, leaves, values, codes, offsets):
+        self.leaves, self.values, self.offsets = leaves, values, offsets
+        self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
+
+    def follow(
+        self,
+        uint32_t[::1] rows,                 # IN   ascending; they are reordered
+        double[::1] scores,                 # IN and OUT
+        int n_threads,
     ):
-        first = n_rows * task // n_tasks
-        follow_some(
-            leaf, n_nodes, values, columns, is_long, offsets, &rows[0] + first,
-            n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0], &ranges[threadid(), 0], scores,
-        )
+        """Add the value of each row's leaf to its score."""
+        cdef int64_t n_rows = rows.shape[0], first, task
+        cdef int64_t n_tasks = (n_rows + FOLLOWED * n_threads - 1) // (FOLLOWED * n_threads) * n_threads
+        cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * self.leaves.shape[0], np.int64)
+        cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
+        for task in prange(
+            n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            first = n_rows * task // n_tasks
+            self.follow_some(
+                &rows[0] + first, n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0],
+                &ranges[threadid(), 0], scores,
+            )
 
-
-cdef void follow_some(
-    const Leaf* leaves, int64_t n_nodes, const double[::1] values, const uint8_t[:, :] columns, bint is_long,
-    const int64_t[::1] offsets, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges,
-    double[::1] scores,
-) noexcept nogil:
-    cdef int64_t k, i, f, start, stop, n_left
-    cdef Way way
-    ranges[0] = 0
-    ranges[1] = n_rows
-    for k in range(n_nodes):
-        start = ranges[2 * k]
-        stop = ranges[2 * k + 1]
-        if leaves[k].left < 0:
-            for i in range(start, stop):
-                scores[rows[i]] += values[k]
-            continue
-        n_left = 0
-        if stop > start:
-            f = leaves[k].split.feature
-            find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, &way)
-            n_left = part(
-                is_long, &columns[0, f], &way, stop - start, rows + start, NULL, scratch, NULL
-            ).n_left
-            take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
-        ranges[2 * leaves[k].left] = start
-        ranges[2 * leaves[k].left + 1] = ranges[2 * leaves[k].right] = start + n_left
-        ranges[2 * leaves[k].right + 1] = stop
+    cdef void follow_some(
+        self, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges, double[::1] scores
+    ) noexcept nogil:
+        cdef int64_t k, i, f, start, stop, n_left
+        cdef const Leaf* leaf
+        cdef Way way
+        ranges[0] = 0
+        ranges[1] = n_rows
+        for k in range(self.leaves.shape[0]):
+            leaf = &self.leaves[k]
+            start = ranges[2 * k]
+            stop = ranges[2 * k + 1]
+            if leaf.left < 0:
+                for i in range(start, stop):
+                    scores[rows[i]] += self.values[k]
+                continue
+            n_left = 0
+            if stop > start:
+                f = leaf.split.feature
+                find_way(&leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &way)
+                n_left = part(
+                    self.is_long, &self.columns[0, f], &way, stop - start, rows + start, NULL, scratch, NULL
+                ).n_left
+                take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
+            ranges[2 * leaf.left] = start
+            ranges[2 * leaf.left + 1] = ranges[2 * leaf.right] = start + n_left
+            ranges[2 * leaf.right + 1] = stop
