@@ -208,6 +208,7 @@ def write_units(
     group has, and the length that the bench must have.
     """
     cdef Py_ssize_t g
+    cdef Source tree
     cdef int64_t t, n, begin, first, stop, n_units = 0, most = 1, size = 1, bench_size = 1
     for g in range(groups.shape[0]):
         first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
@@ -229,10 +230,11 @@ def write_units(
                 begin = tree_offsets[t]
                 plans[t].result = <int32_t> n
                 count_units(&nodes[begin], tree_offsets[t + 1] - begin, most_questions, cuts)
-                n = draft_tree(
-                    &nodes[begin], &planes[begin], &codes[begin], cuts, <uint8_t> (t - first), &plans[t],
-                    &tables[plans[t].table], drafts, n,
+                tree = Source(
+                    &nodes[begin], &planes[begin], &codes[begin], cuts, plans[t].n_leaves,
+                    &tables[plans[t].table],
                 )
+                n = draft_tree(&tree, <uint8_t> (t - first), drafts, n)
             bench_size = max(bench_size, write_group(
                 drafts, n, to + n_units, &scratch[0, 0], &scratch[1, 0], &scratch[2, 0]
             ))
@@ -275,21 +277,28 @@ cdef void count_units(const Node *nodes, int64_t n_nodes, int most_questions, Cu
         cut.fewest[0][1] = <int16_t> (fewest + 1)
 
 
-cdef int64_t draft_tree(
-    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, uint8_t tree,
-    const Plan *plan, double *table, Draft *drafts, int64_t n,
-) noexcept nogil:
+# A tree that is cut into units.
+cdef struct Source:
+    const Node *nodes
+    const uint32_t *planes             # the plane of each inner node
+    const uint8_t *codes
+    const Cut *cuts
+    int32_t n_leaves
+    double *table                      # OUT
+
+
+cdef int64_t draft_tree(const Source *tree, uint8_t number, Draft *drafts, int64_t n) noexcept nogil:
     # Write the drafts of a tree, from the root down, after n others. Return how many there are then.
     cdef int64_t at = n
-    if nodes[0].feature < 0:
-        set_value(table, 1, 0, nodes[0].value)
+    if tree.nodes[0].feature < 0:
+        set_value(tree.table, 1, 0, tree.nodes[0].value)
         return n
     drafts[n].top = drafts[n].first_leaf = 0
     n += 1
     while at < n:
         memset(&drafts[at].made, 0, sizeof(unit))
-        drafts[at].made.tree = tree
-        n = draft_unit(nodes, planes, codes, cuts, plan.n_leaves, table, drafts, at, n)
+        drafts[at].made.tree = number
+        n = draft_unit(tree, drafts, at, n)
         at += 1
     return n
 
@@ -324,11 +333,9 @@ cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noe
     return Part(left, 0, 0)
 
 
-cdef int64_t draft_unit(
-    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, int n_leaves,
-    double *table, Draft *drafts, int64_t at, int64_t n,
-) noexcept nogil:
+cdef int64_t draft_unit(const Source *tree, Draft *drafts, int64_t at, int64_t n) noexcept nogil:
     # Write the questions and the table of a unit. Drafts of the subtrees below it go behind the n that exist.
+    cdef const Node *nodes = tree.nodes
     cdef Draft *draft = &drafts[at]
     cdef Part parts[MOST_QUESTIONS]
     cdef Part children[2]                              # the right and the left one: the index is the answer
@@ -338,12 +345,12 @@ cdef int64_t draft_unit(
     cdef int64_t below[MOST_BELOW]
     cdef int n_parts = 1, n_below = 0, p = 0, side, answers
     cdef int32_t leaf = draft.first_leaf
-    parts[0] = first_part(cuts, draft.top)
+    parts[0] = first_part(tree.cuts, draft.top)
     draft.made.shape = <uint8_t> SHAPE(parts[0].n_questions, parts[0].n_below)
     while p < n_parts:
         child[p][0] = nodes[parts[p].node].right
         child[p][1] = nodes[parts[p].node].left
-        children[1] = left_part(cuts, parts[p], child[p][1], child[p][0])
+        children[1] = left_part(tree.cuts, parts[p], child[p][1], child[p][0])
         children[0] = Part(
             child[p][0], parts[p].n_questions - 1 - children[1].n_questions,
             parts[p].n_below - children[1].n_below,
@@ -364,14 +371,14 @@ cdef int64_t draft_unit(
     if n_below > 1:
         draft.low = <int32_t> n
         drafts[n].top, drafts[n].first_leaf = below[1], leaf
-        leaf += cuts[below[1]].n_leaves
+        leaf += tree.cuts[below[1]].n_leaves
         n += 1
     for p in range(n_parts):
-        draft.made.codes[p] = codes[parts[p].node]
-        set_plane(&draft.made, p, planes[parts[p].node])
+        draft.made.codes[p] = tree.codes[parts[p].node]
+        set_plane(&draft.made, p, tree.planes[parts[p].node])
         for side in range(2):
             if nodes[child[p][side]].feature < 0:
-                set_value(table, n_leaves, leaf, nodes[child[p][side]].value)
+                set_value(tree.table, tree.n_leaves, leaf, nodes[child[p][side]].value)
                 found[p][side] = <uint8_t> leaf
                 leaf += 1
     if n_below > 0:
