@@ -158,7 +158,7 @@ class Counting:
             elif name == "Ireduce_scatter":
                 self.n_bytes += part * first.nbytes
             elif name == "Iallgatherv":
-                self.n_bytes += others * first.nbytes
+                self.n_bytes += others * first[0].nbytes
             elif name == "Ialltoallv":
                 self.n_bytes += first[0].nbytes - first[1][own]
             return getattr(self.comm, name)(*given, **named)

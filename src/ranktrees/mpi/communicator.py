@@ -192,10 +192,8 @@ class MPICommunicator(Communicator):
             return self._meeting.messages(n_bytes)
         starts = np.concatenate([[0], np.cumsum(n_bytes)])
         texts = np.empty(starts[-1], np.uint8)
-        own = np.frombuffer(message, np.uint8)
-        self._wait(
-            self._comm.Iallgatherv(own, [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]).Test
-        )
+        received = [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]
+        self._wait(self._comm.Iallgatherv([np.frombuffer(message, np.uint8), MPI.BYTE], received).Test)
         return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
 
     def _fail(self, text: str) -> None:
