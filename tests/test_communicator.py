@@ -70,6 +70,12 @@ def test_arrays_of_all_are_stacked(size):
     assert stacked == size * [[[[rank], [rank]] for rank in range(size)]]
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_records_of_all_are_stacked(size):
+    stacked = together(size, lambda ranks: ranks.stack(np.array([(ranks.rank, 0.5)], "i8, f8")).tolist())
+    assert stacked == size * [[[(rank, 0.5)] for rank in range(size)]]
+
+
 def test_what_one_passes_all_get():
     assert together(3, lambda ranks: ranks.bcast(ranks.rank * 10, root=2)) == [20] * 3
 

@@ -105,6 +105,7 @@ def put_together(ranks, _, n, by_messages):
         ranks.allreduce(own.astype(float), "min").tolist(),
         ranks.reduce_scatter(own, counts).tolist(),
         ranks.stack(own.reshape(n, 1)).tolist(),
+        ranks.stack(np.rec.fromarrays([own, own / 2])).tolist(),
         ranks.allgather("x" * n * ranks.rank),
         ranks.alltoall([(ranks.rank, other, "y" * n) for other in range(ranks.size)]),
         ranks.bcast(ranks.rank, root=2),
@@ -126,6 +127,7 @@ def test_short_and_long_exchanges(backend, n, by_messages):
             numbers.tolist(),
             [total[: n // 2], [], total[n // 2 :]][rank],
             [[[number + other] for number in numbers.tolist()] for other in range(SIZE)],
+            [[(number, number / 2) for number in range(other, other + n)] for other in range(SIZE)],
             ["", "x" * n, "x" * 2 * n],
             [(other, rank, "y" * n) for other in range(SIZE)],
             2,
@@ -156,7 +158,7 @@ class Counting:
             elif name == "Ireduce_scatter":
                 self.n_bytes += part * first.nbytes
             elif name == "Iallgatherv":
-                self.n_bytes += others * first.nbytes
+                self.n_bytes += others * first[0].nbytes
             elif name == "Ialltoallv":
                 self.n_bytes += first[0].nbytes - first[1][own]
             return getattr(self.comm, name)(*given, **named)

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,15 @@ from reference import growing as slow
 from reference import scoring as trees
 from widths import outputs_of
 
-UNITS = (0.5, 0.25, 0.125)  # l2, gradient unit, hessian unit
+L2, GRADIENT_UNIT, HESSIAN_UNIT = 0.5, 0.25, 0.125
 MANY_ROWS = 4096
 FOLLOWED = 16384
+
+
+def rounded(n_rows, total=(0, 0)):
+    """What a Parter reads of RoundedRows."""
+    units = {"gradient_unit": GRADIENT_UNIT, "hessian_unit": HESSIAN_UNIT}
+    return SimpleNamespace(n_rows=n_rows, n_loud=n_rows, count=n_rows, total=total, **units)
 
 
 class Case:
@@ -150,7 +158,7 @@ def test_one_side_may_be_empty(all_left, missing):
 def test_children_and_the_wall_between_them(sign, order):
     case = Case(0, 3, [2], monotone=np.array([sign], np.int8))
     case.codes[:, 0] = 0, 1, 1
-    case.parter.begin(3, 3, 10, 9, 3, *UNITS)
+    case.parter.begin(rounded(3, (10, 9)), L2)
     root = case.leaves[0]
     assert (root["start"], root["stop"], root["depth"]) == (0, 3, 0)
     assert root["left"] == root["right"] == root["line"] == root["split"]["feature"] == -1
@@ -186,7 +194,7 @@ def test_leaves_that_are_too_small_or_too_deep_may_not_split(min_samples_leaf, m
     order, sums, leaves = np.arange(3, dtype=np.uint32), np.zeros(3, np.int64), np.zeros(3, LEAF)
     parter = parting.Parter(codes, np.array([0, 3]), None, order, sums, min_samples_leaf, max_depth)
     parter.attach(leaves)
-    parter.begin(3, 3, 0, 3, 3, *UNITS)
+    parter.begin(rounded(3, (0, 3)), L2)
     leaves["split"]["feature"] = 0
     parter.split(np.zeros(1, np.int32), 1, 1)
     assert leaves["splits_below"].tolist() == expected
@@ -217,14 +225,14 @@ def test_rows_are_counted_and_go_back_where_a_child_gets_too_few(over_ranks, n_t
     offsets, leaves = slow.mapper_of(case.n_bins).offsets, case.leaves
     parter = parting.Parter(case.codes, offsets, None, case.order, case.sums, least, None, missing)
     parter.attach(np.empty(1, LEAF))
-    parter.begin(0, 0, 0, 0, 0, *UNITS, counts_later=True)
+    parter.begin(rounded(0), L2, counts_later=True)
     parter.attach(leaves)
     ids, before = np.arange(4, dtype=np.int32), case.order.copy()
     if over_ranks:
-        told = np.asarray(parter.part(ids, n_threads, 1))
-        assert told[:, 0].tolist() == [left.sum() for left in lefts]
-        assert (told[:, 1] > 0).tolist() == some_missing
-        refused = np.asarray(parter.split_parted(ids, 4, told[None]))
+        parted = parter.part(ids, n_threads, 1).base
+        assert parted["n_left"].tolist() == [left.sum() for left in lefts]
+        assert (parted["n_lacking"] > 0).tolist() == some_missing
+        refused = parter.split_parted(ids, 4, parted[None]).base
     else:
         refused = parter.split(ids, 4, n_threads)
     assert refused.tolist() == np.flatnonzero(smaller < least).tolist() != []
@@ -260,7 +268,7 @@ def followed(tree, codes, n_bins, rows, n_threads):
     """The scores after rows went down a tree whose leaves add their numbers and a half."""
     scores = np.full(len(codes), 0.25)
     values, offsets = np.arange(len(tree)) + 0.5, slow.mapper_of(n_bins).offsets
-    parting.follow(tree, values, codes, offsets, rows, scores, n_threads)
+    parting.Follower(tree, values, codes, offsets).follow(rows, scores, n_threads)
     return scores
 
 

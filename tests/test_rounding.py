@@ -315,6 +315,16 @@ def test_the_hessian_of_all_rows_may_grow_by_any_factor_on_ranks():
     assert together(2, units) == [anew, anew]
 
 
+@pytest.mark.parametrize("sampling", [None, 4])
+def test_a_single_hessian_of_nothing_is_that_of_all_rows(sampling):
+    gradients = np.random.default_rng(0).normal(size=5000)
+    one, each = (
+        RoundedRows(5000).round(gradients, np.zeros(n), 1, None, sampling, (1, 2)) for n in (1, 5000)
+    )
+    assert one.sums.tobytes() == each.sums.tobytes()
+    assert one.total == each.total
+
+
 @pytest.mark.parametrize("room", [32, 45])
 @pytest.mark.parametrize("size", [0.0, 5e-324, 1e-300, 0.3, 1e300])
 @pytest.mark.parametrize("sampling", [None, 2])

@@ -134,9 +134,10 @@ class Case:
             slow.readable(self.codes), self.mapper.offsets, rules.monotone, self.order.copy(),
             self.sums.copy(), rules.min_samples_leaf, None, rules.missing,
         )  # fmt: skip
-        units = rules.l2, rules.gradient_unit, rules.hessian_unit
+        units = {"gradient_unit": rules.gradient_unit, "hessian_unit": rules.hessian_unit}
+        nothing = SimpleNamespace(n_rows=0, n_loud=0, count=0, total=(0, 0), **units)
         parter.attach(np.empty(1, LEAF))
-        parter.begin(0, 0, 0, 0, 0, *units, counts_later=not self.same)
+        parter.begin(nothing, rules.l2, counts_later=not self.same)
         parter.attach(leaves)
         self.coarse_finder.attach(leaves)
         leaves["left"] = -1

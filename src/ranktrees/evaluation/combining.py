@@ -533,44 +533,24 @@ class _Formula:
         convex: bool,
         n_threads: int,
     ) -> None:
-        self.measure, self.a, self.b, self.offsets = measure, a, b, offsets
-        self.convex, self.n_threads = convex, n_threads
-        self.gains = measure.gains_of(labels)
-        self.low, self.at = measure.limits()
-        sizes = np.diff(offsets)
-        self.discounts = measure.discounts_until(int(min(self.at or sizes.max(), sizes.max())))
+        bound, sizes = measure.bind(labels, offsets, None, n_threads), np.diff(offsets)
         self.n_pairs = int((sizes * (sizes - 1)).sum()) // 2
         self.empty = 0.0 if isinstance(measure.empty_query, str) else measure.empty_query
         highest = max(1.0, abs(self.empty))
         if measure.formula == ranking.Formula.DCG:
             with np.errstate(over="ignore"):
-                best = np.add.reduceat(self.gains, offsets[:-1]).max() * self.discounts.max()
+                best = np.add.reduceat(bound.gains, offsets[:-1]).max() * bound.discounts.max()
             highest = max(highest, best)
         self.unit = _step(highest, measure)
         self.scales = shares / self.unit
+        self.sweeper = combining.Sweeper(
+            combining.Combined(a, b, offsets, convex), self.scales, n_threads, bound
+        )
 
     def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
         """Return the changes from `start` to `last`, and the value in steps before the first change."""
         firsts = np.empty(len(self.scales), np.int64)
-        ties = ranking.Ties[self.measure.parameters.get("ties", "average").upper()]
-        changes = combining.sweep(
-            self.measure.formula,
-            self.gains,
-            self.a,
-            self.b,
-            self.offsets,
-            self.discounts,
-            ties,
-            self.low,
-            self.at,
-            self.scales,
-            self.convex,
-            start,
-            last,
-            opening,
-            firsts,
-            self.n_threads,
-        )
+        changes = self.sweeper.sweep(start, last, opening, firsts)
         undefined = firsts == combining.UNDEFINED
         firsts[undefined] = np.floor(self.empty * self.scales[undefined] + 0.5)
         return changes, int(firsts.sum())
@@ -592,22 +572,25 @@ class _Calls:
         convex: bool,
         n_threads: int,
     ) -> None:
-        self.measure, self.labels, self.a, self.b, self.convex = measure, labels, a, b, convex
-        self.queries = [
-            (slice(*ends), share) for ends, share in zip(itertools.pairwise(offsets), shares, strict=True)
-        ]
+        self.measure, self.labels = measure, labels
+        self.queries = []
+        for (first, stop), share in zip(itertools.pairwise(offsets), shares, strict=True):
+            rows = slice(first, stop)
+            if share > 0:
+                combined = combining.Combined(a[rows], b[rows], np.array([0, stop - first]), convex)
+                self.queries.append((rows, share, combined))
         self.unit: Any = None
 
     def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
         """As in `_Formula`, for all weights at once."""
         queries = []
-        for rows, share in self.queries:
-            if share > 0:
-                weights = self._weights(rows, start, last)
-                values = [self._value(rows, start, True)]
-                for weight in weights:
-                    values += [self._value(rows, weight, behind) for behind in (False, True)]
-                queries.append((weights, np.array(values), share))
+        for rows, share, combined in self.queries:
+            every = combining.Sweeper(combined, np.ones(1), n_threads=1)
+            weights = np.unique(every.sweep(start, last, True, np.empty(1, np.int64))["weight"]).tolist()
+            values = [self._value(rows, combined, start, True)]
+            for weight in weights:
+                values += [self._value(rows, combined, weight, behind) for behind in (False, True)]
+            queries.append((weights, np.array(values), share))
         self.unit = _step(max(np.abs(values).max() for _, values, _ in queries) or 1.0, self.measure)
         steps = [
             np.floor(values * (share / self.unit) + 0.5).astype(np.int64) for _, values, share in queries
@@ -618,32 +601,9 @@ class _Calls:
         changes["behind"] = np.concatenate([values[2::2] - values[:-1:2] for values in steps])
         return changes, sum(int(values[0]) for values in steps)
 
-    def _weights(self, rows: slice, start: float, last: float) -> list[float]:
-        """The weights at which the order of the rows of a query changes."""
-        n = rows.stop - rows.start
-        changes = combining.sweep(
-            -1,
-            np.zeros(n),
-            self.a[rows],
-            self.b[rows],
-            np.array([0, n]),
-            np.empty(0),
-            ranking.Ties.INPUT,
-            0,
-            0,
-            np.ones(1),
-            self.convex,
-            start,
-            last,
-            True,
-            np.empty(1, np.int64),
-            1,
-        )
-        return np.unique(changes["weight"]).tolist()
-
-    def _value(self, rows: slice, weight: float, behind: bool) -> float:
+    def _value(self, rows: slice, combined: Any, weight: float, behind: bool) -> float:
         places = np.empty(rows.stop - rows.start, np.int64)
-        combining.order_at(self.a[rows], self.b[rows], self.convex, weight, behind, places)
+        combined.order_at(0, weight, behind, places)
         offsets = np.array([0, len(places)])
         value = float(self.measure.per_query(self.labels[rows], places.astype(np.float64), offsets)[0])
         if math.isnan(value):

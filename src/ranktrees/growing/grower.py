@@ -172,24 +172,13 @@ class TreeGrower:
         grown : Grown
             Views of buffers that the next tree overwrites.
         """
-        rows, n_rows = self.rows, len(gradients) if drawn is None else len(drawn)
-        key = seed, stream(tree, ROUNDING)
+        rows, key = self.rows, (seed, stream(tree, ROUNDING))
         rows.round(
             gradients, hessians, self.n_threads, drawn, self.gradient_sampling, key, self.search.sets_apart
         )
-        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < n_rows)
-        self.parter.begin(
-            rows.n_loud,
-            n_rows,
-            *rows.total,
-            rows.count,
-            self.l2_regularization,
-            rows.gradient_unit,
-            rows.hessian_unit,
-            gradients,
-            hessians,
-            self.search.counts_later and not rows.same,
-        )
+        self.search.begin(rows, self.rules, (seed, stream(tree, FEATURES)), rows.n_loud < rows.n_rows)
+        counts_later = self.search.counts_later and not rows.same
+        self.parter.begin(rows, self.l2_regularization, gradients, hessians, counts_later)
         self.constraints.begin()
         self.prices.begin(rows.total[1] * rows.hessian_unit)
         if self.growth is not None and self.prices.all_free:
@@ -197,7 +186,7 @@ class TreeGrower:
             n_nodes = self.growth.grow(self._one_by_one, rows.bits, rows.same, *self.search.key, *threads)
         else:
             n_nodes = self._grow_leaves()
-        grown = Grown(self.leaves[:n_nodes], rows.order[:n_rows], self.n_threads)
+        grown = Grown(self.leaves[:n_nodes], rows.order[: rows.n_rows], self.n_threads)
         same = rows.largest_hessian if rows.same or rows.sampled else None
         if leaf_hessians is not None:
             hessians, same = leaf_hessians, leaf_hessians[0] if len(leaf_hessians) == 1 else None

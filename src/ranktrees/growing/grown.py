@@ -124,7 +124,8 @@ class Grown:
         """
         if len(rows):
             n_threads = threads_for(self.n_threads, 32 * len(rows))
-            parting.follow(self.leaves, values, codes, mapper.offsets, rows, scores, n_threads)
+            follower = parting.Follower(self.leaves, values, codes, mapper.offsets)
+            follower.follow(rows, scores, n_threads)
 
     def tree(
         self, values: np.ndarray, mapper: BinMapper, nodes: np.ndarray | None = None

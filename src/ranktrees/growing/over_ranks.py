@@ -283,5 +283,5 @@ class ParterOverRanks(parting.Parter):
     def split(self, ids: np.ndarray, first_child: int, *threads: int) -> np.ndarray:
         if not len(ids):
             return ids
-        counts = self.communicator.stack(np.asarray(self.part(ids, *threads)))
-        return np.asarray(self.split_parted(ids, first_child, counts))
+        told = self.communicator.stack(self.part(ids, *threads).base)
+        return self.split_parted(ids, first_child, told).base

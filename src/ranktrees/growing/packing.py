@@ -164,10 +164,9 @@ class Packing:
         codes = Codes.of(codes)
         self.n_cells, self.places = n_cells, offsets
         is_joint = codes.joint_of[features] >= 0
-        joint = JointBytes.of(
-            codes, features[is_joint], list(compress(cells_of, is_joint)), offsets, last_cells
-        )
-        features, cells_of = features[~is_joint], list(compress(cells_of, ~is_joint))
+        of_joint, cells_of = (list(compress(cells_of, some)) for some in (is_joint, ~is_joint))
+        joint = JointBytes.of(codes, features[is_joint], of_joint, offsets, last_cells)
+        features = features[~is_joint]
         radices = np.array([cells.max() + 1 for cells in cells_of], np.int64)
         if rounded:
             all_have_values = np.array([cells[-1] < 0 for cells in cells_of], bool)

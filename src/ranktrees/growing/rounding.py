@@ -24,6 +24,17 @@ MOST_STEPS = 2**63 - 1
 # few rows are therefore drawn for their hessian.
 MEAN_HESSIANS = 8
 
+# What a rank has seen of the gradients and hessians of its rows: their ends, and their sums in steps.
+SEEN = np.dtype(
+    [
+        ("gradient", np.float64),
+        ("hessian", np.float64),
+        ("least_hessian", np.float64),
+        ("gradient_steps", np.int64),
+        ("hessian_steps", np.int64),
+    ]
+)
+
 
 def refuse_more_rows(n_rows: int) -> None:
     """Raise a ValueError if there are more rows, on all ranks, than can be learned from."""
@@ -50,8 +61,10 @@ class RoundedRows:
         ascending order. Quiet rows that are set apart come last, also in ascending order.
     sums : ndarray of int64, shape (n_rows,)
         The sums in this order. Quiet rows that are set apart have none: that memory is never touched.
+    n_rows : int
+        The number of the rows of the tree that are on this rank.
     n_loud : int
-        The number of this rank's rows, without quiet rows that are set apart.
+        The number of these rows, without quiet rows that are set apart.
     bits : int
         The number of bits of the hessian, the lower part.
     same : bool
@@ -67,7 +80,7 @@ class RoundedRows:
     total : tuple of two int
         The sums over the rows of the tree, of all ranks.
     count : int
-        The number of these rows.
+        The number of the rows of the tree, of all ranks.
     """
 
     def __init__(self, n_rows: int, share: Share = ALL) -> None:
@@ -75,7 +88,7 @@ class RoundedRows:
         self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
         self._first_scales = 0.0, 0.0
-        self.loud = np.empty(rounding.words_for(n_rows), np.uint64)
+        self._rounder = rounding.Rounder(self.order, self.sums, share.row_numbers)
 
     def round(
         self,
@@ -144,25 +157,15 @@ class RoundedRows:
         largest_sum = n_rows * largest_gradient
         if not math.isfinite(largest_sum * (largest_sum / self.hessian_unit)):
             raise ValueError(DIVERGED)
-        n_drawn = len(gradients) if drawn is None else len(drawn)
-        *total, self.n_loud = rounding.round_rows(
-            drawn,
-            gradients,
-            None if same else hessians,
-            1.0 if self.same else largest_hessian,
-            gradient_scale,
-            hessian_scale,
-            self.bits,
-            sure_gradient,
-            sure_hessian,
-            *key,
-            self.share.row_numbers,
-            self.loud if apart and not self.same else None,
-            self.order[:n_drawn],
-            self.sums,
-            n_threads,
-        )
-        *total, self.count = self.share.communicator.sums(*total, n_drawn)
+        self._rounder.begin(gradient_scale, hessian_scale, self.bits)
+        if sampling is not None:
+            self._rounder.sample(sure_gradient, sure_hessian, *key)
+        if same:
+            hessians = np.array([1.0 if self.same else largest_hessian])
+        apart = apart and not self.same
+        *total, self.n_loud = self._rounder.round(gradients, hessians, drawn, apart, n_threads)
+        self.n_rows = len(gradients) if drawn is None else len(drawn)
+        *total, self.count = self.share.communicator.sums(*total, self.n_rows)
         self.total = tuple(total)
         return self
 
@@ -180,10 +183,8 @@ class RoundedRows:
         least = hessian if same else -1.0
         if not len(gradients):
             hessian, least = 0.0, math.inf
-        ends = np.array([math.inf if math.isnan(end) else end for end in (gradient, hessian, least)])
-        stacked = self.share.communicator.stack(
-            np.concatenate([ends.view(np.int64), np.array([gradient_steps, hessian_steps], np.int64)])
-        )
-        ends, steps = stacked[:, :3].copy().view(np.float64), stacked[:, 3:].sum(axis=0).tolist()
-        gradient, hessian, _ = ends.max(axis=0).tolist()
-        return gradient, hessian, ends[:, 2].min() == hessian, *steps
+        ends = (math.inf if math.isnan(end) else end for end in (gradient, hessian, least))
+        of_all = self.share.communicator.stack(np.array((*ends, gradient_steps, hessian_steps), SEEN))
+        gradient, hessian = (of_all[end].max().item() for end in ("gradient", "hessian"))
+        steps = (of_all[steps].sum().item() for steps in ("gradient_steps", "hessian_steps"))
+        return gradient, hessian, of_all["least_hessian"].min() == hessian, *steps

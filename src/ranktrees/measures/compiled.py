@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 
 class BoundRanked(BoundMeasure):
-    """A compiled measure bound to rows: what the formula reads of rows and ranks, and what it divides by."""
+    """A compiled measure bound to rows: what the formula reads of rows and ranks."""
 
     def __init__(self, measure: Ranked, labels: np.ndarray, offsets: np.ndarray, *rest: Any) -> None:
         super().__init__(measure, labels, offsets, *rest)
         longest = int(np.diff(offsets).max(initial=0))
-        self.low, self.at = measure.limits()
+        self.formula, self.limits = measure.formula, measure.limits()
+        self.ties = ranking.Ties[measure.parameters.get("ties", "average").upper()]
         self.gains = measure.gains_of(labels)
-        self.discounts = measure.discounts_until(min(self.at or longest, longest))
-        self.divisors, self.divisors_known = np.empty(len(offsets) - 1), False
+        self.discounts = measure.discounts_until(min(self.limits[1] or longest, longest))
+        self.evaluator = ranking.Evaluator(self)
         self.query_weights = None if self.weights is None else query_weights(self.weights, offsets)
         if measure.empty_query == "skip_equal":
             highest, lowest = (of.reduceat(labels, offsets[:-1]) for of in (np.maximum, np.minimum))
@@ -32,22 +33,8 @@ class BoundRanked(BoundMeasure):
     def per_query(self, scores: np.ndarray) -> np.ndarray:
         measure: Any = self.measure
         out = np.empty(len(self.offsets) - 1)
-        ranking.evaluate(
-            measure.formula,
-            self.gains,
-            scores,
-            self.offsets,
-            self.discounts,
-            ranking.Ties[measure.parameters.get("ties", "average").upper()],
-            self.low,
-            self.at,
-            self.divisors_known,
-            self.divisors,
-            out,
-            self.n_threads,
-        )
-        self.divisors_known = True
-        sums = self.divisors if measure.formula == ranking.Formula.NDCG else out
+        self.evaluator.evaluate(scores, out)
+        sums = self.evaluator.divisors if self.formula == ranking.Formula.NDCG else out
         if np.isinf(sums).any():
             raise ValueError(
                 f"the labels have gains too large to add up: choose a smaller gain than that of {measure!r}"

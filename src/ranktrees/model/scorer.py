@@ -81,6 +81,7 @@ class Scorer:
         self._n_planes, self._n_columns = len(questions.planes), len(questions.columns)
         self._cuts = questions.cuts
         self._coders: dict[Any, Any] = {}
+        self._encoder = questions.encoder(ensemble)
         self._program = _program(ensemble, questions, plans, in_units)
 
     def encode(self, X: RowsLike, n_threads: int = 1) -> NDArray[np.uint8]:
@@ -114,12 +115,12 @@ class Scorer:
         if n_blocks == 0:
             return codes
         if not sparse.issparse(X):
-            self._program.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
+            self._encoder.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
             return codes
         data, indices, row_offsets = parts_of_csr(X)
         dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
         coders = self._coders_for(dense.dtype)
-        if len(row_offsets) != X.shape[0] + 1 or self._program.encode_sparse(
+        if len(row_offsets) != X.shape[0] + 1 or self._encoder.encode_sparse(
             data, indices, row_offsets, coders, dense, codes, n_threads
         ):
             raise ValueError(DAMAGED)
@@ -298,6 +299,15 @@ class _Questions:
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
         self.answers += list(answers)
 
+    def encoder(self, ensemble: Ensemble) -> Any:
+        """Make what turns values into codes."""
+        columns = np.array(self.columns, COLUMN)
+        column_of_feature = np.full(ensemble.n_features, -1, np.int32)
+        column_of_feature[columns["feature"]] = np.arange(len(columns))
+        answers = np.array(self.answers, np.uint8).reshape(-1, _kernels.N_ANSWERS)
+        categories, _ = ensemble.category_table
+        return _kernels.Encoder(columns, self.planes, answers, categories, column_of_feature)
+
     def of_walks(self, ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
@@ -326,49 +336,44 @@ def _program(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_un
 
     A block with so few rows that this costs less is walked, sixteen trees at a time.
     """
-    nodes, tree_offsets = ensemble.nodes, ensemble.tree_offsets
-    of_nodes = questions.plane_of_node, questions.code_of_node
-    planes, columns = questions.planes, np.array(questions.columns, COLUMN)
-    in_units = in_units & (len(planes) <= _kernels.MOST_PLANES_IN_UNITS)
+    in_units = in_units & (len(questions.planes) <= _kernels.MOST_PLANES_IN_UNITS)
+    units, walks = _units(ensemble, questions, plans, in_units), _walks(ensemble, questions)
+    (_, node), walk = NODE[simd.level()], _walk(plans)
+    price = node * (plans["n_leaves"][in_units] - 1).sum()
+    price += _kernels.WALKS_TOGETHER * walk[~in_units].sum()
+    return _kernels.Program(plans, units, walks, int(price / max(1.0, walk.sum())))
+
+
+def _units(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
+    """Group the trees, write units of those that are done so, and complete the plans."""
     groups = np.zeros(ensemble.n_trees, GROUP)
     n_groups, n_nodes, n_values = _kernels.group_trees(plans, in_units.view(np.uint8), groups)
     groups, tables = groups[:n_groups], np.zeros(n_values)
     units = np.zeros((n_nodes, _kernels.WORDS_OF_UNIT), np.uint64)
-    most_questions = MOST_QUESTIONS[simd.level()]
     n_units, most_units, bench_size = _kernels.write_units(
-        nodes, tree_offsets, *of_nodes, most_questions, groups, plans, units, tables
-    )
-    units = units[:n_units]
-    walk_nodes, values = np.zeros(len(nodes), np.uint64), np.zeros(len(nodes))
-    walked = questions.of_walks(ensemble)
-    if walked[0].max(initial=0) >= _kernels.MOST_PLANES_IN_WALKS:
-        raise ValueError(
-            f"the trees split by {walked[0].max() + 1} sets of categories; expected at most "
-            f"{_kernels.MOST_PLANES_IN_WALKS}: train fewer or smaller trees."
-        )
-    _kernels.lay_out_walks(nodes, tree_offsets, *walked, walk_nodes, values)
-    _, node = NODE[simd.level()]
-    walk = _walk(plans)
-    few_rows = int((node * n_nodes + _kernels.WALKS_TOGETHER * walk[~in_units].sum()) / max(1.0, walk.sum()))
-
-    column_of_feature = np.full(ensemble.n_features, -1, np.int32)
-    column_of_feature[columns["feature"]] = np.arange(len(columns))
-    answers = np.array(questions.answers, np.uint8).reshape(-1, _kernels.N_ANSWERS)
-    return _kernels.Program(
-        columns,
-        planes,
-        answers,
-        ensemble.category_table[0],
-        column_of_feature,
-        np.stack([_kernels.with_planes(units, questions.without_missing), units]),
+        ensemble.nodes,
+        ensemble.tree_offsets,
+        questions.plane_of_node,
+        questions.code_of_node,
+        MOST_QUESTIONS[simd.level()],
         groups,
         plans,
+        units,
         tables,
-        walk_nodes,
-        questions.set_planes,
-        questions.bitsets,
-        values,
-        most_units,
-        bench_size,
-        few_rows,
     )
+    units = units[:n_units]
+    units = np.stack([_kernels.with_planes(units, questions.without_missing), units])
+    return _kernels.Units(groups, units, tables, most_units, bench_size)
+
+
+def _walks(ensemble: Ensemble, questions: _Questions) -> Any:
+    """Lay the trees out for walks."""
+    nodes, values = np.zeros(len(ensemble.nodes), np.uint64), np.zeros(len(ensemble.nodes))
+    planes, codes = questions.of_walks(ensemble)
+    if planes.max(initial=0) >= _kernels.MOST_PLANES_IN_WALKS:
+        raise ValueError(
+            f"the trees split by {planes.max() + 1} sets of categories; expected at most "
+            f"{_kernels.MOST_PLANES_IN_WALKS}: train fewer or smaller trees."
+        )
+    _kernels.lay_out_walks(ensemble.nodes, ensemble.tree_offsets, planes, codes, nodes, values)
+    return _kernels.Walks(nodes, values, questions.set_planes, questions.bitsets)

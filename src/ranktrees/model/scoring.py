@@ -188,14 +188,16 @@ def start_of(ensemble: Ensemble, X: RowsLike, start: ArrayLike | None) -> np.nda
 
 
 def _walk(ensemble: Ensemble, X: RowsLike, found: np.ndarray, n_threads: int) -> None:
-    model = (ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, *ensemble.category_table)
+    walker = plain_walk.Walker(
+        ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, *ensemble.category_table
+    )
     if not sparse.issparse(X):
-        plain_walk.walk_rows(X, *model, found, n_threads)
+        walker.walk_rows(X, found, n_threads)
         return
     values, columns, row_offsets = parts_of_csr(X)
     rows_per_block = min(_ROWS_PER_BLOCK, max(1, _VALUES_PER_BLOCK // X.shape[1]))
     dense = np.zeros((n_threads, rows_per_block, X.shape[1]))
-    if plain_walk.walk_csr(values, columns, row_offsets, *model, dense, found, n_threads):
+    if walker.walk_csr(values, columns, row_offsets, dense, found, n_threads):
         raise ValueError(DAMAGED)
 
 

@@ -192,10 +192,8 @@ class MPICommunicator(Communicator):
             return self._meeting.messages(n_bytes)
         starts = np.concatenate([[0], np.cumsum(n_bytes)])
         texts = np.empty(starts[-1], np.uint8)
-        own = np.frombuffer(message, np.uint8)
-        self._wait(
-            self._comm.Iallgatherv(own, [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]).Test
-        )
+        received = [texts, n_bytes.tolist(), starts[:-1].tolist(), MPI.BYTE]
+        self._wait(self._comm.Iallgatherv([np.frombuffer(message, np.uint8), MPI.BYTE], received).Test)
         return [texts[start:stop] for start, stop in itertools.pairwise(starts)]
 
     def _fail(self, text: str) -> None:
@@ -237,7 +235,7 @@ class MPICommunicator(Communicator):
         if self._sent_with_meeting("stack", array):
             return self._meeting.stack(array)
         arrays = np.empty((self.size, *array.shape), array.dtype)
-        self._wait(self._comm.Iallgatherv(array, arrays).Test)
+        self._wait(self._comm.Iallgatherv([array, MPI.BYTE], [arrays, MPI.BYTE]).Test)
         return arrays
 
     def _alltoall(self, values: Sequence[Any]) -> list[Any]:

@@ -211,11 +211,12 @@ class _MeasuredBySwapping(_Measured):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.grades = order_of(self.labels)
+        self._given = lambdas.GivenPairs(self.objective, self._scratch)
 
     def gradients(
         self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
     ) -> None:
-        of, labels = self.objective, self.labels
+        labels = self.labels
         first_rows = self.offsets if self.share.first_rows is None else self.share.first_rows
         for (start, stop), first in zip(pairwise(self.offsets.tolist()), first_rows.tolist(), strict=False):
             rows = slice(start, stop)
@@ -225,16 +226,12 @@ class _MeasuredBySwapping(_Measured):
             undecided = (scores[rows] == scores[start]).all()
             deltas = self._deltas(first, scores[rows], labels[rows], undecided, iteration)
             unit = lambdas.unit(deltas.ravel())
-            lambdas.given_gradients(
+            self._given.gradients(
                 self.grades[rows],
                 None if self.weights is None else self.weights[rows],
                 scores[rows],
                 (deltas / unit).astype(np.float32),
                 unit,
-                float(of.sigma),
-                0.0 if undecided else of.score_gap_norm or 0.0,
-                lambdas.Norm[of.query_norm.upper()],
-                self._scratch,
                 gradients[rows],
                 hessians[rows],
             )

@@ -23,33 +23,17 @@ class _Shares(Bound):
 
     def __init__(self, masses: np.ndarray, offset: float, *args: Any) -> None:
         super().__init__(*args)
-        self.masses = np.ascontiguousarray(masses, dtype=np.float64)
-        self.offset = offset  # the mean of what is drawn and subtracted from a mass
+        self._kernel = lists.Shares(np.ascontiguousarray(masses, dtype=np.float64), offset, self)
 
     def gradients(
         self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
     ) -> None:
-        lists.softmax_gradients(
-            self.masses,
-            self.weights,
-            self.offsets,
-            self.deal,
-            scores,
-            self.offset > 0,
-            getattr(self.objective, "seed", 0),
-            stream_of_objective(iteration),
-            self.share.first_rows,
-            gradients,
-            hessians,
-            self.n_threads,
-        )
+        self._kernel.gradients(scores, stream_of_objective(iteration), gradients, hessians)
 
     def loss(self, scores: np.ndarray) -> float:
         n_queries = len(self.offsets) - 1
         costs, counts = np.empty(n_queries), np.empty(n_queries)
-        lists.softmax_losses(
-            self.masses - self.offset, self.weights, self.offsets, scores, costs, counts, self.n_threads
-        )
+        self._kernel.losses(scores, costs, counts)
         return self._sum(costs) / self._sum(counts)
 
 
@@ -159,12 +143,14 @@ class XENDCG(Objective):
 
 
 class _Centred(Bound):
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._kernel = lists.Centred(self)
+
     def gradients(
         self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
     ) -> None:
-        lists.centred_gradients(
-            self.labels, self.weights, self.offsets, self.deal, scores, gradients, hessians, self.n_threads
-        )
+        self._kernel.gradients(scores, stream_of_objective(iteration), gradients, hessians)
 
     def loss(self, scores: np.ndarray) -> float:
         slopes, weights = np.empty(len(scores)), np.empty(len(scores))

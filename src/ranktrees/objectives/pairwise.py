@@ -121,32 +121,24 @@ class _Preferred(Bound):
     def __init__(
         self, cost: Any, objective: Objective, preferences: Preferences, n_rows: int, n_threads: int
     ) -> None:
-        self.objective, self.cost, self.n_threads, self.share = objective, cost, n_threads, ALL
+        self.objective, self.n_threads, self.share = objective, n_threads, ALL
         self.total_weight = preferences.weight
         if not self.total_weight > 0:
             raise ValueError(
                 "pairs: no pair of positive weight is left among the training rows or among those for early "
                 "stopping; pass more pairs, or X_val and pairs_val"
             )
-        self.entries = preferences.by_row(n_rows)
+        entries = preferences.by_row(n_rows)
+        self._kernel = kernels.Preferred(cost, self.objective.steepness, entries, n_threads)
 
     def gradients(
         self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
     ) -> None:
-        kernels.gradients(
-            self.cost,
-            *self.entries,
-            scores,
-            float(self.objective.steepness),
-            gradients,
-            hessians,
-            self.n_threads,
-        )
+        self._kernel.gradients(scores, gradients, hessians)
 
     def loss(self, scores: np.ndarray) -> float:
         costs = np.empty(len(scores))
-        steepness = float(self.objective.steepness)
-        kernels.costs(self.cost, *self.entries, scores, steepness, costs, self.n_threads)
+        self._kernel.costs(scores, costs)
         return self._sum(costs) / self.total_weight
 
 

@@ -191,7 +191,7 @@ class Communicator:
         Parameters
         ----------
         array : ndarray
-            An array of the same shape and type on all ranks.
+            An array of numbers or records, of the same shape and type on all ranks.
         n_sums : int, default=0
             The number of calls of `allreduce` or `reduce_scatter` that may follow with ``met=True``. A rank
             that fails before the last of them may have to end the job, since others may be waiting in a sum.

@@ -433,105 +433,142 @@ cdef bint make_room(Sweep *s, Py_ssize_t n) noexcept nogil:
     return True
 
 
-def sweep(int formula,                  # -1: no measure; every weight where the order changes is recorded
-          const double[::1] gains,      # IN   what the formula uses of each row
-          const double[::1] a,          # IN
-          const double[::1] b,          # IN
-          const int64_t[::1] offsets,   # IN
-          const double[::1] discounts,  # IN   one per rank up to the cutoff; DCG and NDCG only
-          int ties,
-          int64_t low,
-          int64_t at,
-          const double[::1] scales,     # IN   the number of steps of the value 1, per query; 0 skips a query
-          bint convex,
-          double start,
-          double last,
-          bint opening,                 # whether meetings at `start` itself are included
-          int64_t[::1] first_values,    # OUT  steps before the first change, or UNDEFINED
-          int n_threads):
-    """Find the changes of a measure over the weights from start to last; the records are in no order."""
-    cdef Py_ssize_t q, n_held = 0, longest = 1, n_queries = offsets.shape[0] - 1
-    cdef int thread
-    cdef Sweep *sweeps
-    cdef Changes *changes
-    cdef Change[::1] out
-    for q in range(n_queries):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
-    sweeps = <Sweep *>calloc(n_threads, sizeof(Sweep))
-    changes = <Changes *>calloc(n_threads, sizeof(Changes))
-    try:
-        if sweeps == NULL or changes == NULL:
+cdef class Combined:
+    """Two scores of each row, and how they are combined.
+
+    Parameters
+    ----------
+    a, b : ndarray of float64, shape (n_rows,)
+    offsets : ndarray of int64
+        Query q is the rows offsets[q]:offsets[q + 1].
+    convex : bool
+        Whether a has the weight 1 - w if b has the weight w. Otherwise it always has the weight 1.
+    """
+
+    cdef const double[::1] a, b
+    cdef const int64_t[::1] offsets
+    cdef bint convex
+
+    def __init__(self, a, b, offsets, convex):
+        self.a, self.b, self.offsets, self.convex = a, b, offsets, convex
+
+    cdef Query query(self, Py_ssize_t q, const double* gains) noexcept nogil:
+        cdef Py_ssize_t first = self.offsets[q]
+        return Query(gains + first, &self.a[0] + first, &self.b[0] + first, self.offsets[q + 1] - first)
+
+    def order_at(
+        self,
+        Py_ssize_t q,
+        double weight,
+        bint behind,         # whether to order just behind the weight, rather than at it
+        int64_t[::1] out,    # OUT  whole numbers in the order of the scores: 0 for the highest, -1 ...
+    ):
+        """Find the exact order of a query at a weight, or just behind it. Equal numbers are ties."""
+        cdef Sweep s
+        cdef Query query = self.query(q, &self.a[0])
+        cdef Gap gap
+        cdef Py_ssize_t i
+        cdef int64_t place = 0
+        s.convex, s.ties = self.convex, INPUT
+        if not make_room(&s, query.n):
             raise MemoryError
-        for thread in range(n_threads):
-            if not make_room(&sweeps[thread], longest):
+        rank(&query, weight, False, &s)
+        for i in range(s.n_lines):
+            if i > 0:
+                gap = gap_between(s.lines[i - 1].a, s.lines[i - 1].b, s.lines[i].a, s.lines[i].b, s.convex)
+                if behind or side_at(&gap, weight, s.convex) != 0:
+                    place -= 1
+            for row in range(s.first[i], s.first[i + 1]):
+                out[<Py_ssize_t>-s.rows[row].score] = place
+        free(s.rows)
+
+
+cdef class Sweeper:
+    """Follows a measure of combined scores while the weight grows.
+
+    Parameters
+    ----------
+    combined : Combined
+    scales : ndarray of float64, shape (n_queries,)
+        The number of steps of the value 1; 0 skips a query.
+    n_threads : int
+    of : BoundRanked, default=None
+        The measure: ``gains`` of the rows, ``ties``, and what `task_of` reads. If None, every weight where
+        the order changes counts as a change.
+    """
+
+    cdef Combined combined
+    cdef const double[::1] scales, gains, discounts
+    cdef Task task
+    cdef int ties, n_threads
+    cdef bint every
+    cdef Py_ssize_t longest
+
+    def __init__(self, Combined combined, scales, int n_threads, of=None):
+        cdef Py_ssize_t q, n_queries = len(scales)
+        self.combined, self.scales, self.every = combined, scales, of is None
+        self.n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
+        if of is None:
+            self.gains, self.ties = np.zeros(len(combined.a)), INPUT
+            self.task.formula = P
+        else:
+            self.gains, self.ties, self.discounts = of.gains, of.ties, of.discounts
+            self.task = task_of(of, self.discounts)
+        self.longest = 1
+        for q in range(n_queries):
+            self.longest = max(self.longest, combined.offsets[q + 1] - combined.offsets[q])
+
+    def sweep(
+        self,
+        double start,
+        double last,
+        bint opening,               # whether meetings at `start` itself are included
+        int64_t[::1] first_values,  # OUT  steps before the first change, or UNDEFINED
+    ):
+        """Find the changes of the measure from start to last; the records are in no order."""
+        cdef Py_ssize_t q, n_held = 0
+        cdef int thread
+        cdef bint of_pairs = self.task.formula == PAIR_ACCURACY or self.task.formula == KENDALL_TAU
+        cdef Change[::1] out
+        cdef Sweep *sweeps = <Sweep *>calloc(self.n_threads, sizeof(Sweep))
+        cdef Changes *changes = <Changes *>calloc(self.n_threads, sizeof(Changes))
+        try:
+            if sweeps == NULL or changes == NULL:
                 raise MemoryError
-            sweeps[thread].ties, sweeps[thread].convex, sweeps[thread].last = ties, convex, last
-            sweeps[thread].of_pairs = formula == PAIR_ACCURACY or formula == KENDALL_TAU
-        for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=1, num_threads=n_threads,
-                        use_threads_if=n_threads > 1):
-            first_values[q] = 0
-            if scales[q] > 0.0 and not changes[threadid()].failed:
-                first_values[q] = follow_query(
-                    q, formula, gains, a, b, offsets, discounts, low, at, scales[q], start, opening,
-                    &sweeps[threadid()], &changes[threadid()])
-        for thread in range(n_threads):
-            n_held += changes[thread].n
-            if changes[thread].failed:
-                raise MemoryError
-        array = np.empty(n_held, CHANGE)
-        if n_held:
-            out = array
-            n_held = 0
-            for thread in range(n_threads):
-                if changes[thread].n:
-                    memcpy(&out[0] + n_held, changes[thread].held, changes[thread].n * sizeof(Change))
+            for thread in range(self.n_threads):
+                if not make_room(&sweeps[thread], self.longest):
+                    raise MemoryError
+                sweeps[thread].ties, sweeps[thread].convex = self.ties, self.combined.convex
+                sweeps[thread].last, sweeps[thread].of_pairs = last, of_pairs
+            for q in prange(self.scales.shape[0], nogil=True, schedule="dynamic", chunksize=1,
+                            num_threads=self.n_threads, use_threads_if=self.n_threads > 1):
+                first_values[q] = 0
+                if self.scales[q] > 0.0 and not changes[threadid()].failed:
+                    first_values[q] = self.follow_query(
+                        q, start, opening, &sweeps[threadid()], &changes[threadid()])
+            for thread in range(self.n_threads):
                 n_held += changes[thread].n
-        return array
-    finally:
-        for thread in range(n_threads if sweeps != NULL and changes != NULL else 0):
-            free(sweeps[thread].rows)
-            free(changes[thread].held)
-        free(sweeps)
-        free(changes)
+                if changes[thread].failed:
+                    raise MemoryError
+            array = np.empty(n_held, CHANGE)
+            if n_held:
+                out = array
+                n_held = 0
+                for thread in range(self.n_threads):
+                    if changes[thread].n:
+                        memcpy(&out[0] + n_held, changes[thread].held, changes[thread].n * sizeof(Change))
+                    n_held += changes[thread].n
+            return array
+        finally:
+            for thread in range(self.n_threads if sweeps != NULL and changes != NULL else 0):
+                free(sweeps[thread].rows)
+                free(changes[thread].held)
+            free(sweeps)
+            free(changes)
 
-
-cdef int64_t follow_query(Py_ssize_t q, int formula, const double[::1] gains, const double[::1] a,
-                          const double[::1] b, const int64_t[::1] offsets, const double[::1] discounts,
-                          int64_t low, int64_t at, double scale, double start, bint opening, Sweep *s,
-                          Changes *changes) noexcept nogil:
-    cdef Query query
-    cdef Py_ssize_t first = offsets[q]
-    query.gains, query.a, query.b, query.n = &gains[first], &a[first], &b[first], offsets[q + 1] - first
-    s.task.formula = formula if formula >= 0 else P
-    s.task.average = s.ties == AVERAGE
-    s.task.low, s.task.at = low, at
-    s.task.discounts = &discounts[0] if discounts.shape[0] else NULL
-    return follow(&query, start, opening, formula < 0, scale, s, changes)
-
-
-def order_at(const double[::1] a,  # IN   the rows of one query
-             const double[::1] b,  # IN
-             bint convex,
-             double weight,
-             bint behind,          # whether to order just behind the weight, rather than at it
-             int64_t[::1] out):    # OUT  whole numbers in the order of the scores: 0 for the highest, -1 ...
-    """Find the exact order of the rows at a weight, or just behind it. Equal numbers are ties."""
-    cdef Sweep s
-    cdef Query query
-    cdef Gap gap
-    cdef Py_ssize_t i, n = a.shape[0]
-    cdef int64_t place = 0
-    s.convex, s.ties = convex, INPUT
-    query.a, query.b, query.gains, query.n = &a[0], &b[0], &a[0], n
-    if not make_room(&s, n):
-        raise MemoryError
-    rank(&query, weight, False, &s)
-    for i in range(s.n_lines):
-        if i > 0:
-            gap = gap_between(s.lines[i - 1].a, s.lines[i - 1].b, s.lines[i].a, s.lines[i].b, convex)
-            if behind or side_at(&gap, weight, convex) != 0:
-                place -= 1
-        for row in range(s.first[i], s.first[i + 1]):
-            out[<Py_ssize_t>-s.rows[row].score] = place
-    free(s.rows)
+    cdef int64_t follow_query(
+        self, Py_ssize_t q, double start, bint opening, Sweep *s, Changes *changes
+    ) noexcept nogil:
+        cdef Query query = self.combined.query(q, &self.gains[0])
+        s.task = self.task
+        return follow(&query, start, opening, self.every, self.scales[q], s, changes)

@@ -16,7 +16,7 @@ from libc.stdint cimport int32_t, int64_t
 from ranktrees._core.growing.coarse_finding cimport CoarseFinder
 from ranktrees._core.growing.growth cimport Growth
 from ranktrees._core.growing.words cimport Words, bins_in_use
-from ranktrees._core.support.records cimport SHORTLIST, Leaf, chunk_of
+from ranktrees._core.support.records cimport SHORTLIST, Leaf, PartedLeaf, chunk_of
 
 cdef extern from "support/bins.h" nogil:
     enum: COARSE_CELLS
@@ -70,7 +70,7 @@ cdef class GrowthOverRanks(Growth):
 
     cdef void split(self, int64_t limit, int32_t first_child):
         cdef const int32_t[::1] ids
-        cdef int64_t[:, ::1] told
+        cdef PartedLeaf[::1] parted
         cdef int32_t[::1] refused
         self.refine_parents()
         self.look_further_of(np.asarray(self.parents[: self.n_parents]))
@@ -79,9 +79,9 @@ cdef class GrowthOverRanks(Growth):
             self.communicator.stack(np.zeros(1, np.int64), SUMS_OF_A_STEP)
         while self.n_parents:
             ids = self.parents[: self.n_parents]
-            told = self.parter.part(ids, self.n_threads, self.values_per_thread)
-            told_by_all = self.communicator.stack(told.base, SUMS_OF_A_STEP if self.n_parents < limit else 0)
-            refused = self.parter.split_parted(ids, first_child, told_by_all)
+            parted = self.parter.part(ids, self.n_threads, self.values_per_thread)
+            told = self.communicator.stack(parted.base, SUMS_OF_A_STEP if self.n_parents < limit else 0)
+            refused = self.parter.split_parted(ids, first_child, told)
             if not refused.shape[0]:
                 return
             self.search_again(refused.base)

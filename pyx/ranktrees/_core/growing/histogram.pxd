@@ -1,15 +1,7 @@
 """What other modules use of building lines of cells."""
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from ranktrees._core.support.records cimport Digit, Leaf, Member
-
-cdef extern from "growing/joint.h" nogil:
-    ctypedef struct JointBytes "joint_bytes":
-        int64_t first_byte
-        const int64_t* first_member
-        const Member* members
-        const uint8_t* values
-        const int32_t* cells
+from ranktrees._core.support.records cimport Digit, JointBytes, Leaf
 
 
 cdef class Builder:

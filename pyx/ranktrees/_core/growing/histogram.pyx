@@ -13,7 +13,9 @@ from cython.parallel cimport parallel, prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from ranktrees._core.support.records cimport Digit, Leaf, Member, shares_of_each, start_of, worth_threads
+from ranktrees._core.support.records cimport (
+    Digit, JointBytes, Leaf, Member, shares_of_each, start_of, worth_threads,
+)
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept

@@ -116,17 +116,8 @@ INLINE void margins_of_sixteen(const int64_t *RESTRICT table, const Digit *digit
     put_cells(1, COARSE_CELLS, high, digits + 1, line);
 }
 
-/* The joint bytes of a row: all from first_byte on. */
-typedef struct {
-    int64_t first_byte;
-    const int64_t *first_member; /* of each of these bytes */
-    const Member *members;
-    const uint8_t *values; /* by pair, with the cell that the value adds to */
-    const int32_t *cells;
-} joint_bytes;
-
 /* Spread the sums by the values of a joint byte to the cells of its features. */
-INLINE void spread_byte(int lanes, const joint_bytes *joint, int64_t byte, const int64_t *table, int64_t *line) {
+INLINE void spread_byte(int lanes, const JointBytes *joint, int64_t byte, const int64_t *table, int64_t *line) {
     int64_t total[2] = {0, 0};
     for (int v = 0; v < TABLE; v++)
         for (int lane = 0; lane < lanes; lane++)
@@ -188,7 +179,7 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
 static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_bytes, const Digit *digits,
                       const int64_t *first_digit, const uint8_t *cells, const uint32_t *rows, const int64_t *sums,
                       int64_t n, int bits, int same, int64_t first, int64_t last, uint64_t *scratch, int64_t *tables,
-                      const joint_bytes *joint, int64_t *line) {
+                      const JointBytes *joint, int64_t *line) {
     const int64_t from = first * BLOCK_BYTES, to = last * BLOCK_BYTES, n_parts = (last - first) * (CHUNK / PART);
     const int64_t some = first_digit[from], n_digits = first_digit[to < n_bytes ? to : n_bytes] - some;
     const int64_t stop = to < n_bytes ? to : n_bytes;

@@ -2,7 +2,7 @@
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t
 
 from ranktrees._core.support.code_columns cimport CodeColumns
-from ranktrees._core.support.records cimport Leaf, Split
+from ranktrees._core.support.records cimport Ends, Leaf, PartedLeaf, Split
 
 cdef extern from "growing/parting.h" nogil:
     ctypedef struct Way "way":
@@ -36,7 +36,7 @@ cdef class Parter:
     cdef const int8_t[::1] monotone
     cdef uint32_t[::1] order, row_scratch
     cdef int64_t[::1] sums, sum_scratch
-    cdef int64_t[:, ::1] stretches
+    cdef Stretch[::1] stretches
     cdef int64_t n_stretches
     cdef Leaf[::1] leaves
     cdef double l2, gradient_unit, hessian_unit
@@ -48,14 +48,14 @@ cdef class Parter:
     cdef void make_scratch(self, int64_t n_rows)
     cdef int32_t splits_below(self, const Leaf* leaf) noexcept nogil
     cdef int32_t splits_below_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil
-    cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil
-    cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil
-    cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil
-    cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil
-    cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept
-    cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread)
+    cdef void find_ends(self, const Leaf* leaf, Ends* ends) noexcept nogil
+    cdef void find_ends_of_sides(self, const Leaf* leaf, Ends* left, Ends* right) noexcept nogil
+    cdef void widen(self, Ends* ends, const uint32_t* rows, int64_t start, int64_t stop) noexcept nogil
+    cdef void judge_leaf(self, Leaf* leaf, const Ends* ends) noexcept nogil
+    cdef void judge_sides(self, const int32_t[::1] ids, const PartedLeaf[::1] parted) noexcept
+    cpdef PartedLeaf[::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread)
     cpdef int32_t[::1] split_parted(
-        self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
+        self, const int32_t[::1] ids, int32_t first_child, const PartedLeaf[:, ::1] told
     )
     cdef void split_all(
         self, const int32_t[::1] ids, int32_t first_child, int n_threads, int64_t values_per_thread
@@ -63,9 +63,9 @@ cdef class Parter:
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread)
     cdef void lay_out(self, const int32_t[::1] ids)
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil
-    cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads)
+    cdef PartedLeaf[::1] part_all(self, const int32_t[::1] ids, int n_threads)
     cdef void make_all_children(
-        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const PartedLeaf[::1] parted
     )
     cdef void put_back(self, const Leaf* leaf) noexcept nogil
     cdef void merge(self, int64_t first, int64_t cut, int64_t stop, bint with_sums) noexcept nogil

@@ -5,6 +5,7 @@
 """
 import numpy as np
 
+from ranktrees._core.support.dtypes import PARTED_LEAF
 from ranktrees._core.support.threads import room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
@@ -14,7 +15,7 @@ from libc.string cimport memcpy, memset
 
 from ranktrees._core.support.code_columns cimport AllColumns, CodeColumns, column_with
 from ranktrees._core.support.records cimport (
-    Leaf, Node, Split, best_value, leaves_in, n_rows_of, nodes_in, worth_threads,
+    Ends, Leaf, Node, PartedLeaf, Split, best_value, leaves_in, n_rows_of, nodes_in, worth_threads,
 )
 
 cdef extern from "growing/parting.h" nogil:
@@ -38,19 +39,26 @@ cdef extern from "support/threads.h" nogil:
 
 cdef enum:
     FOLLOWED = 16384  # rows that are moved down a tree together
-    TOLD = 6  # the numbers that ranks exchange for a leaf that is parted
     SHARED = 8  # threads share leaves if each gets on average values_per_thread / SHARED rows of a leaf
 
+cdef Stretch one_stretch
+STRETCH = np.asarray(<Stretch[:1]> &one_stretch).dtype
+cdef Ends NO_ENDS = Ends(-INFINITY, -INFINITY)  # those of no rows
 
 # The values that rows want (-gradient / hessian) count as the same if they differ by no more than this share
 # of the largest: such differences may come from rounding.
 cdef double SAME = 2.0 ** -50
 
 
-cdef inline bint agree(double highest, double minus_lowest) noexcept nogil:
-    """Whether values from -minus_lowest to highest are finite and the same; true if there are none."""
-    cdef double size = max(fabs(highest), fabs(minus_lowest))
-    return highest + minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
+cdef inline bint agree(const Ends* ends) noexcept nogil:
+    """Whether values between these ends are finite and the same; true if there are none."""
+    cdef double size = max(fabs(ends.highest), fabs(ends.minus_lowest))
+    return ends.highest + ends.minus_lowest <= (SAME * size if size < INFINITY else -INFINITY)
+
+
+cdef inline void join(Ends* ends, const Ends* others) noexcept nogil:
+    ends.highest = max(ends.highest, others.highest)
+    ends.minus_lowest = max(ends.minus_lowest, others.minus_lowest)
 
 
 cdef void find_way(const Split* split, int32_t n_bins, const AllColumns* columns, Way* way) noexcept nogil:
@@ -58,7 +66,7 @@ cdef void find_way(const Split* split, int32_t n_bins, const AllColumns* columns
     cdef int32_t code, j = columns.joint_of[split.feature]
     if j >= 0:
         way.last = -1
-        way.missing = CODES  # no value: all rows have one
+        way.missing, way.missing_left = CODES, 0  # no value of the column: no row lacks one
         for code in range(CODES):
             way.left[code] = columns.tables[j * CODES + code] <= split.code
         return
@@ -75,11 +83,8 @@ cdef inline Piece piece_of(
     int64_t start, int64_t stop, int64_t s, int64_t n_pieces, int64_t place
 ) noexcept nogil:
     """One of several pieces of order[start:stop]."""
-    cdef Piece piece
-    piece.first = start + (stop - start) * s // n_pieces
-    piece.n_rows = start + (stop - start) * (s + 1) // n_pieces - piece.first
-    piece.place = place
-    return piece
+    cdef int64_t first = start + (stop - start) * s // n_pieces
+    return Piece(first, start + (stop - start) * (s + 1) // n_pieces - first, place, 0)
 
 
 cdef void make_children(
@@ -120,15 +125,17 @@ cdef void make_children(
             left.lower = right.upper = wall
 
 
-cdef int64_t[:, ::1] counts_of(const int64_t[:, :, ::1] told):
-    """The numbers that `Parter.part` has counted, added up over ranks."""
-    cdef int64_t[:, ::1] counts = np.zeros((told.shape[1], 2), np.int64)
+cdef PartedLeaf[::1] put_together(const PartedLeaf[:, ::1] told):
+    """What `Parter.part` has returned on each rank, for the rows of all of them."""
+    cdef PartedLeaf[::1] parted = np.array(told[0])
     cdef int64_t rank, i
-    for rank in range(told.shape[0]):
+    for rank in range(1, told.shape[0]):
         for i in range(told.shape[1]):
-            counts[i, 0] += told[rank, i, 0]
-            counts[i, 1] += told[rank, i, 1]
-    return counts
+            parted[i].n_left += told[rank, i].n_left
+            parted[i].n_lacking += told[rank, i].n_lacking
+            join(&parted[i].left, &told[rank, i].left)
+            join(&parted[i].right, &told[rank, i].right)
+    return parted
 
 
 cdef class Parter:
@@ -163,7 +170,7 @@ cdef class Parter:
         self.max_depth = len(order) if max_depth is None else max_depth
         self.side_of_none = {"left": 1, "right": 0}.get(missing, -1)
         self.make_scratch(len(order) + len(order) // 256 + 256)  # usually enough for a fit: see `lay_out`
-        self.stretches = np.empty((0, sizeof(Stretch) // sizeof(int64_t)), np.int64)
+        self.stretches = np.empty(0, STRETCH)
 
     cdef void make_scratch(self, int64_t n_rows):
         self.row_scratch, self.sum_scratch = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
@@ -172,117 +179,113 @@ cdef class Parter:
         """Use these leaves."""
         self.leaves = leaves
 
-    def begin(
-        self, int64_t n_loud, int64_t n_rows, int64_t gradient, int64_t hessian, int64_t count, double l2,
-        double gradient_unit, double hessian_unit, gradients=None, hessians=None, bint counts_later=False,
-    ):
-        """Begin a new tree: its root has the first ``n_rows`` rows of the order, this total, and no bounds.
+    def begin(self, rows, double l2, gradients=None, hessians=None, bint counts_later=False):
+        """Begin a new tree: its root has the RoundedRows ``rows``, their total, and no bounds.
 
-        The quiet rows come after the first ``n_loud`` rows. If the ``gradients`` of all rows are given, and
-        their ``hessians`` or the single one that all have, leaves whose rows all want the same value
-        (-gradient / hessian) may not split, as nothing would be gained.
-        ``counts_later`` says that splits are found without counting the rows that go left.
+        If the ``gradients`` of all rows are given, and their ``hessians`` or the single one that all have,
+        leaves whose rows all want the same value (-gradient / hessian) may not split, as nothing would be
+        gained. ``counts_later`` says that splits are found without counting the rows that go left.
         """
         cdef Leaf root
         memset(&root, 0, sizeof(Leaf))
         self.counts_later = counts_later
-        self.l2, self.gradient_unit, self.hessian_unit = l2, gradient_unit, hessian_unit
+        self.l2, self.gradient_unit, self.hessian_unit = l2, rows.gradient_unit, rows.hessian_unit
         self.gradients, self.hessians = gradients, hessians
-        root.stop = root.quiet_start = n_loud
-        root.quiet_stop = n_rows
-        root.total.gradient = gradient
-        root.total.hessian = <uint32_t>hessian
-        root.total.count = <uint32_t>count
+        root.stop = root.quiet_start = rows.n_loud
+        root.quiet_stop = rows.n_rows
+        root.total.gradient, root.total.hessian = rows.total
+        root.total.count = rows.count
         root.lower = -INFINITY
         root.upper = INFINITY
         root.left = root.right = root.line = root.split.feature = root.forced_feature = -1
-        root.value = best_value(root.total, root.lower, root.upper, l2, gradient_unit, hessian_unit)
+        root.value = best_value(root.total, root.lower, root.upper, l2, self.gradient_unit, self.hessian_unit)
         root.splits_below = self.splits_below(&root)
         self.leaves[0] = root
 
     cdef int32_t splits_below(self, const Leaf* leaf) noexcept nogil:
         cdef int32_t most = self.splits_below_by_size(leaf, n_rows_of(leaf))
-        cdef double[2] ends
+        cdef Ends ends
         if most:
-            self.find_ends(leaf, ends)
-        return most if most and not agree(ends[0], ends[1]) else 0
+            self.find_ends(leaf, &ends)
+        return most if most and not agree(&ends) else 0
 
     cdef int32_t splits_below_by_size(self, const Leaf* leaf, int64_t n_rows) noexcept nogil:
         return <int32_t>max(0, min(n_rows // self.min_samples_leaf - 1, self.max_depth - leaf.depth))
 
-    cdef void find_ends(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """Set the highest gradient / hessian of a leaf's rows, and minus the lowest, until they differ."""
-        ends[0] = ends[1] = -INFINITY
-        self.widen(&self.order[0], leaf.start, leaf.stop, ends)
-        self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_stop, ends)
+    cdef void find_ends(self, const Leaf* leaf, Ends* ends) noexcept nogil:
+        """Find the ends of what a leaf's rows want, until they differ."""
+        ends[0] = NO_ENDS
+        self.widen(ends, &self.order[0], leaf.start, leaf.stop)
+        self.widen(ends, &self.order[0], leaf.quiet_start, leaf.quiet_stop)
 
-    cdef void find_ends_of_sides(self, const Leaf* leaf, double* ends) noexcept nogil:
-        """The same for the rows on the left, and then for those on the right, of a leaf that is parted."""
-        ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
-        self.widen(&self.order[0], leaf.start, leaf.cut, ends)
-        self.widen(&self.order[0], leaf.cut, leaf.stop, ends + 2)
-        self.widen(&self.order[0], leaf.quiet_start, leaf.quiet_cut, ends)
-        self.widen(&self.order[0], leaf.quiet_cut, leaf.quiet_stop, ends + 2)
+    cdef void find_ends_of_sides(self, const Leaf* leaf, Ends* left, Ends* right) noexcept nogil:
+        """The same for the rows on each side of a leaf that is parted."""
+        left[0] = right[0] = NO_ENDS
+        self.widen(left, &self.order[0], leaf.start, leaf.cut)
+        self.widen(right, &self.order[0], leaf.cut, leaf.stop)
+        self.widen(left, &self.order[0], leaf.quiet_start, leaf.quiet_cut)
+        self.widen(right, &self.order[0], leaf.quiet_cut, leaf.quiet_stop)
 
-    cdef void widen(self, const uint32_t* rows, int64_t start, int64_t stop, double* ends) noexcept nogil:
+    cdef void widen(self, Ends* ends, const uint32_t* rows, int64_t start, int64_t stop) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
         cdef double own
         if self.gradients is None:  # unknown values count as different
-            ends[0] = ends[1] = 1.0
+            ends[0] = Ends(1.0, 1.0)
             return
         for i in range(start, stop):
             row = rows[i]
             if self.gradients[row] == 0.0 and self.hessians[each * row] == 0.0:
                 continue
             own = self.gradients[row] / self.hessians[each * row]
-            ends[0] = max(ends[0], own)
-            ends[1] = max(ends[1], -own)
-            if not agree(ends[0], ends[1]):
+            ends.highest = max(ends.highest, own)
+            ends.minus_lowest = max(ends.minus_lowest, -own)
+            if not agree(ends):
                 return
 
     def ends_of(self, const int32_t[::1] ids):
-        """float64[n, 2]: the ends of what this rank's rows want; `judge` takes their maximum over ranks."""
-        cdef double[:, ::1] ends = np.empty((ids.shape[0], 2))
+        """float64[n, 2]: the `Ends` of this rank's rows; `judge` takes their maximum over ranks."""
+        cdef double[:, ::1] found = np.empty((ids.shape[0], 2))
+        cdef Ends ends
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.find_ends(&self.leaves[ids[i]], &ends[i, 0])
-        return ends.base
+            self.find_ends(&self.leaves[ids[i]], &ends)
+            found[i, 0], found[i, 1] = ends.highest, ends.minus_lowest
+        return found.base
 
-    def judge(self, const int32_t[::1] ids, const double[:, ::1] ends):
+    def judge(self, const int32_t[::1] ids, const double[:, ::1] found):
         """Forbid splits of leaves whose rows all want the same value, on all ranks."""
+        cdef Ends ends
         cdef int64_t i
         for i in range(ids.shape[0]):
-            self.judge_leaf(&self.leaves[ids[i]], &ends[i, 0])
+            ends = Ends(found[i, 0], found[i, 1])
+            self.judge_leaf(&self.leaves[ids[i]], &ends)
 
-    cdef void judge_leaf(self, Leaf* leaf, const double* ends) noexcept nogil:
+    cdef void judge_leaf(self, Leaf* leaf, const Ends* ends) noexcept nogil:
         leaf.splits_below = self.splits_below_by_size(leaf, leaf.total.count)
-        if agree(ends[0], ends[1]):
+        if agree(ends):
             leaf.splits_below = 0
 
-    cpdef int64_t[:, ::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
+    cpdef PartedLeaf[::1] part(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """The first step of `split` over ranks: each parts its rows as if both children had enough rows.
 
         Returns
         -------
-        told : memoryview of int64, shape (n, 6)
-            The numbers that ranks exchange for each leaf: the number of this rank's rows that go left; the
-            number of stretches in which some rows have no value; then, as float64, the ends of what the rows
-            on the left and those on the right want, as in `ends_of`.
+        parted : memoryview of PARTED_LEAF, shape (n,)
+            What this rank tells the others.
         """
         cdef int64_t i
-        cdef int64_t[:, ::1] counts = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
-        cdef int64_t[:, ::1] told = np.empty((ids.shape[0], TOLD), np.int64)
+        cdef PartedLeaf[::1] parted = self.part_all(ids, self.worth(ids, n_threads, values_per_thread))
         for i in range(ids.shape[0]):
-            told[i, 0], told[i, 1] = counts[i, 0], counts[i, 1]
-            self.find_ends_of_sides(&self.leaves[ids[i]], <double*>&told[i, 2])
-        return told
+            self.find_ends_of_sides(&self.leaves[ids[i]], &parted[i].left, &parted[i].right)
+        return parted
 
     cpdef int32_t[::1] split_parted(
-        self, const int32_t[::1] ids, int32_t first_child, const int64_t[:, :, ::1] told
+        self, const int32_t[::1] ids, int32_t first_child, const PartedLeaf[:, ::1] told
     ):
         """The second step, from what `part` has just returned on each rank."""
-        self.make_all_children(ids, first_child, 1, counts_of(told))
-        self.judge_sides(ids, told)
+        cdef PartedLeaf[::1] parted = put_together(told)
+        self.make_all_children(ids, first_child, 1, parted)
+        self.judge_sides(ids, parted)
         return self.not_split(ids)
 
     def split(
@@ -317,21 +320,14 @@ cdef class Parter:
             ):
                 self.split_one(&self.leaves[ids[i]], <int32_t>(first_child + 2 * i))
 
-    cdef void judge_sides(self, const int32_t[::1] ids, const int64_t[:, :, ::1] told) noexcept:
-        cdef int64_t i, rank
-        cdef int k
-        cdef double[4] ends
-        cdef const double* theirs
+    cdef void judge_sides(self, const int32_t[::1] ids, const PartedLeaf[::1] parted) noexcept:
+        cdef int64_t i
+        cdef const Leaf* leaf
         for i in range(ids.shape[0]):
-            if self.leaves[ids[i]].left < 0:
-                continue
-            ends[0] = ends[1] = ends[2] = ends[3] = -INFINITY
-            for rank in range(told.shape[0]):
-                theirs = <const double*>&told[rank, i, 2]
-                for k in range(4):
-                    ends[k] = max(ends[k], theirs[k])
-            self.judge_leaf(&self.leaves[self.leaves[ids[i]].left], ends)
-            self.judge_leaf(&self.leaves[self.leaves[ids[i]].right], ends + 2)
+            leaf = &self.leaves[ids[i]]
+            if leaf.left >= 0:
+                self.judge_leaf(&self.leaves[leaf.left], &parted[i].left)
+                self.judge_leaf(&self.leaves[leaf.right], &parted[i].right)
 
     cdef int worth(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread):
         """The number of threads that parting these leaves is worth; also lay out the stretches of each."""
@@ -361,7 +357,7 @@ cdef class Parter:
             n_quiet += leaf.quiet_stop - leaf.quiet_start
         n_own, n_own_quiet = n_loud // n_stretches + n_ids + 1, n_quiet // n_stretches + n_ids + 1
         if n_ids * n_stretches > self.stretches.shape[0]:
-            self.stretches = np.empty((n_ids * n_stretches, self.stretches.shape[1]), np.int64)
+            self.stretches = np.empty(n_ids * n_stretches, STRETCH)
         if n_stretches * (n_own + n_own_quiet) > self.row_scratch.shape[0]:
             self.make_scratch(n_stretches * (n_own + n_own_quiet))
         for s in range(n_stretches):
@@ -375,12 +371,12 @@ cdef class Parter:
 
     cdef Stretch* stretches_of(self, int64_t i) noexcept nogil:
         """The stretches of the i-th leaf."""
-        return <Stretch*>&self.stretches[self.n_stretches * i, 0]
+        return &self.stretches[self.n_stretches * i]
 
-    cdef int64_t[:, ::1] part_all(self, const int32_t[::1] ids, int n_threads):
-        """Part all leaves that are not yet parted; return the first two numbers of `part` for each."""
+    cdef PartedLeaf[::1] part_all(self, const int32_t[::1] ids, int n_threads):
+        """Part all leaves that are not yet parted; return what `part` does, without the ends."""
         cdef int64_t n_ids = ids.shape[0], n_stretches = self.n_stretches, task, i, s
-        cdef int64_t[:, ::1] counts = np.zeros((n_ids, 2), np.int64)
+        cdef PartedLeaf[::1] parted = np.zeros(n_ids, PARTED_LEAF)
         cdef Leaf* leaf
         cdef Stretch* of
         with nogil, parallel(num_threads=n_threads):
@@ -399,13 +395,13 @@ cdef class Parter:
             leaf, of = &self.leaves[ids[i]], self.stretches_of(i)
             if leaf.left < 0:
                 self.set_cut(leaf, n_stretches, of)
-                counts[i, 0] = leaf.cut - leaf.start + leaf.quiet_cut - leaf.quiet_start
+                parted[i].n_left = leaf.cut - leaf.start + leaf.quiet_cut - leaf.quiet_start
                 for s in range(n_stretches):
-                    counts[i, 1] += of[s].lacking
-        return counts
+                    parted[i].n_lacking += of[s].lacking
+        return parted
 
     cdef void make_all_children(
-        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const int64_t[:, ::1] counts
+        self, const int32_t[::1] ids, int32_t first_child, int n_threads, const PartedLeaf[::1] parted
     ):
         """Make the children of parted leaves if they have enough rows; else put the rows back."""
         cdef int64_t n_ids = ids.shape[0], i
@@ -414,8 +410,8 @@ cdef class Parter:
             n_ids, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
         ):
             leaf = &self.leaves[ids[i]]
-            if leaf.left < 0 and self.is_large_enough(leaf, counts[i, 0]):
-                self.keep_counts(leaf, counts[i, 0], counts[i, 1])
+            if leaf.left < 0 and self.is_large_enough(leaf, parted[i].n_left):
+                self.keep_counts(leaf, parted[i].n_left, parted[i].n_lacking)
             if leaf.left >= 0:
                 self.make_children_of(leaf, <int32_t>(first_child + 2 * i))
             else:
@@ -594,60 +590,76 @@ def finish_nodes(
     return n_categorical
 
 
-def follow(
-    leaves,                             # IN   LEAF records
-    const double[::1] values,           # IN   one per node
-    codes,                              # IN   Codes, or uint8 or uint32[n_rows, n_features]
-    const int64_t[::1] offsets,         # IN
-    uint32_t[::1] rows,                 # IN   ascending; they are reordered
-    double[::1] scores,                 # IN and OUT
-    int n_threads,
-):
-    """Add the value of each row's leaf to its score, for rows that the tree was not grown from.
+cdef class Follower:
+    """Sends rows that a tree was not grown from down the tree.
 
     Some thousand rows at a time are parted by one split after another, as the tree's own rows were.
+
+    Parameters
+    ----------
+    leaves : ndarray of LEAF
+    values : ndarray of float64
+        One per node.
+    codes : Codes, or ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+    offsets : ndarray of int64, shape (n_features + 1,)
     """
-    cdef CodeColumns columns = CodeColumns(codes)
-    cdef int64_t n_nodes = len(leaves), n_rows = rows.shape[0], task
-    cdef const Leaf* leaf = leaves_in(leaves)
-    cdef int64_t n_tasks = (n_rows + FOLLOWED * n_threads - 1) // (FOLLOWED * n_threads) * n_threads, first
-    cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * n_nodes, np.int64)
-    cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
-    for task in prange(
-        n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+
+    cdef const Leaf[::1] leaves
+    cdef const double[::1] values
+    cdef CodeColumns columns
+    cdef const int64_t[::1] offsets
+
+    def __init__(self, leaves, values, codes, offsets):
+        self.leaves, self.values, self.offsets = leaves, values, offsets
+        self.columns = CodeColumns(codes)
+
+    def follow(
+        self,
+        uint32_t[::1] rows,                 # IN   ascending; they are reordered
+        double[::1] scores,                 # IN and OUT
+        int n_threads,
     ):
-        first = n_rows * task // n_tasks
-        follow_some(
-            leaf, n_nodes, values, &columns.all, offsets, &rows[0] + first,
-            n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0], &ranges[threadid(), 0], scores,
-        )
+        """Add the value of each row's leaf to its score."""
+        cdef int64_t n_rows = rows.shape[0], first, task
+        cdef int64_t n_tasks = (n_rows + FOLLOWED * n_threads - 1) // (FOLLOWED * n_threads) * n_threads
+        cdef int64_t[:, ::1] ranges = room_for_each(n_threads, 2 * self.leaves.shape[0], np.int64)
+        cdef uint32_t[:, ::1] scratch = room_for_each(n_threads, FOLLOWED, np.uint32)
+        for task in prange(
+            n_tasks, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
+        ):
+            first = n_rows * task // n_tasks
+            self.follow_some(
+                &rows[0] + first, n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0],
+                &ranges[threadid(), 0], scores,
+            )
 
-
-cdef void follow_some(
-    const Leaf* leaves, int64_t n_nodes, const double[::1] values, const AllColumns* columns,
-    const int64_t[::1] offsets, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges,
-    double[::1] scores,
-) noexcept nogil:
-    cdef int64_t k, i, f, start, stop, n_left
-    cdef Way way
-    ranges[0] = 0
-    ranges[1] = n_rows
-    for k in range(n_nodes):
-        start = ranges[2 * k]
-        stop = ranges[2 * k + 1]
-        if leaves[k].left < 0:
-            for i in range(start, stop):
-                scores[rows[i]] += values[k]
-            continue
-        n_left = 0
-        if stop > start:
-            f = leaves[k].split.feature
-            find_way(&leaves[k].split, <int32_t>(offsets[f + 1] - offsets[f]) - 1, columns, &way)
-            n_left = part(
-                columns.is_long, column_with(columns, f), &way, stop - start, rows + start, NULL, scratch,
-                NULL,
-            ).n_left
-            take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
-        ranges[2 * leaves[k].left] = start
-        ranges[2 * leaves[k].left + 1] = ranges[2 * leaves[k].right] = start + n_left
-        ranges[2 * leaves[k].right + 1] = stop
+    cdef void follow_some(
+        self, uint32_t* rows, int64_t n_rows, uint32_t* scratch, int64_t* ranges, double[::1] scores
+    ) noexcept nogil:
+        cdef int64_t k, i, f, start, stop, n_left
+        cdef const Leaf* leaf
+        cdef Way way
+        ranges[0] = 0
+        ranges[1] = n_rows
+        for k in range(self.leaves.shape[0]):
+            leaf = &self.leaves[k]
+            start = ranges[2 * k]
+            stop = ranges[2 * k + 1]
+            if leaf.left < 0:
+                for i in range(start, stop):
+                    scores[rows[i]] += self.values[k]
+                continue
+            n_left = 0
+            if stop > start:
+                f = leaf.split.feature
+                find_way(
+                    &leaf.split, <int32_t>(self.offsets[f + 1] - self.offsets[f]) - 1, &self.columns.all, &way
+                )
+                n_left = part(
+                    self.columns.all.is_long, column_with(&self.columns.all, f), &way, stop - start,
+                    rows + start, NULL, scratch, NULL,
+                ).n_left
+                take_rows(scratch, stop - start, n_left, rows + start, rows + start + n_left)
+            ranges[2 * leaf.left] = start
+            ranges[2 * leaf.left + 1] = ranges[2 * leaf.right] = start + n_left
+            ranges[2 * leaf.right + 1] = stop

@@ -1,4 +1,6 @@
 """Round the gradients of a round to integers; see rounding.h."""
+import numpy as np
+
 from cython.parallel cimport prange
 from libc.float cimport DBL_MIN
 from libc.math cimport NAN, frexp, ldexp
@@ -47,9 +49,9 @@ cdef enum:
     STEPS = 8        # the steps of a value that is just large enough for its row to be in every sample
 
 
-def words_for(int64_t n_rows):
-    """The number of 64-bit words that hold a bit for each row, for rows in whole blocks of ROWS_TOGETHER."""
-    return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER * (ROWS_TOGETHER // 64)
+cdef inline int64_t chunks_of(int64_t n_rows) noexcept nogil:
+    """The number of blocks of ROWS_TOGETHER rows."""
+    return (n_rows + ROWS_TOGETHER - 1) // ROWS_TOGETHER
 
 
 def look_over(
@@ -165,78 +167,103 @@ def scale_of(double largest, int64_t total, int64_t n_rows, int room, sampling=N
     return scale if sampling is None else min(scale, STEPS / sure), sure
 
 
-def round_rows(
-    const uint32_t[::1] drawn,     # IN   the rows of the tree, or None for all
-    const double[::1] gradients,   # IN   of all rows
-    const double[::1] hessians,    # IN   of all rows, or None if all are the same
-    double hessian,                # the hessian of every row in that case
-    double gradient_scale,
-    double hessian_scale,
-    int bits,
-    double sure_gradient,          # rows as large as this are in every sample, others by a draw that depends
-    double sure_hessian,           # on (seed, stream, number of the row). NaN takes all rows
-    uint64_t seed,
-    uint64_t stream,
-    const int64_t[::1] numbers,    # IN   the numbers of the rows, or None: 0, 1, ...
-    uint64_t[::1] loud,            # OUT  a bit for each row of the tree; None does not set quiet rows apart
-    uint32_t[::1] order,           # OUT  the rows of the tree, the quiet rows after the others
-    int64_t[::1] sums,             # OUT  the sums of the others, in the same order
-    int n_threads,
-):
-    """Round the gradient and hessian of each row into one integer.
+cdef class Rounder:
+    """Rounds the gradient and hessian of each row into one integer.
 
-    Quiet rows, which are rounded to nothing, are set apart unless they are few. Both parts stay in order.
-
-    Returns
-    -------
-    gradient, hessian : int
-        The total of each.
-    n_loud : int
-        The number of rows without the quiet rows that are set apart.
+    Parameters
+    ----------
+    order : ndarray of uint32, shape (n_rows,)
+        Receives the rows of the tree, quiet rows that are set apart after the others.
+    sums : ndarray of int64, shape (n_rows,)
+        Receives the sums of the others, in the same order.
+    numbers : ndarray of int64, shape (n_rows,), default=None
+        The numbers of the rows, on which draws depend. If None, 0, 1, ...
     """
-    cdef int64_t n = order.shape[0], n_chunks = (n + ROWS_TOGETHER - 1) // ROWS_TOGETHER
-    cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
-    cdef int64_t[MOST_STRETCHES] first, size, n_loud, totals
-    cdef int64_t[MOST_STRETCHES + 1] front
-    cdef const uint32_t* rows = &drawn[0] if drawn is not None and n else NULL
-    cdef bint apart = loud is not None
+
+    cdef uint32_t[::1] order
+    cdef int64_t[::1] sums
+    cdef const int64_t[::1] numbers
+    cdef uint64_t[::1] loud  # a bit for each row of the tree, for rows in whole blocks of ROWS_TOGETHER
     cdef Unrounded of
-    if n == 0:
-        return 0, 0, 0
-    of.gradients, of.hessians = &gradients[0], &hessians[0] if hessians is not None else NULL
-    of.hessian, of.gradient_scale, of.hessian_scale = hessian, gradient_scale, hessian_scale
-    of.bits, of.sampled, of.key = bits, sure_gradient == sure_gradient, portable_key(seed, stream)
-    of.sure_gradient, of.sure_hessian = sure_gradient, sure_hessian
-    of.numbers = &numbers[0] if numbers is not None else NULL
-    for s in range(n_stretches):
-        first[s] = n_chunks * s // n_stretches * ROWS_TOGETHER
-        size[s] = min(n_chunks * (s + 1) // n_stretches * ROWS_TOGETHER, n) - first[s]
-    if apart:
+
+    def __init__(self, order, sums, numbers=None):
+        self.order, self.sums, self.numbers = order, sums, numbers
+        self.loud = np.empty(chunks_of(len(order)) * (ROWS_TOGETHER // 64), np.uint64)
+
+    def begin(self, double gradient_scale, double hessian_scale, int bits):
+        """Begin a round: the steps of 1.0, and the bits that a hessian has. No row is left out."""
+        self.of.gradient_scale, self.of.hessian_scale, self.of.bits = gradient_scale, hessian_scale, bits
+        self.of.sampled = False
+
+    def sample(self, double sure_gradient, double sure_hessian, uint64_t seed, uint64_t stream):
+        """Take a sample in this round: rows as large as this for sure, others by the draws of a key."""
+        self.of.sampled, self.of.key = True, portable_key(seed, stream)
+        self.of.sure_gradient, self.of.sure_hessian = sure_gradient, sure_hessian
+
+    def round(
+        self,
+        const double[::1] gradients,   # IN   of all rows
+        const double[::1] hessians,    # IN   of all rows, or a single one that all rows have
+        const uint32_t[::1] drawn,     # IN   the rows of the tree, or None for all
+        bint apart,                    # whether quiet rows, which are rounded to nothing, are set apart
+        int n_threads,
+    ):
+        """Round the rows of the tree. Quiet rows are not set apart if they are few. Both parts stay in order.
+
+        Returns
+        -------
+        gradient, hessian : int
+            The total of each.
+        n_loud : int
+            The number of rows without the quiet rows that are set apart.
+        """
+        cdef int64_t n = gradients.shape[0] if drawn is None else drawn.shape[0]
+        cdef int64_t n_chunks = chunks_of(n)
+        cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
+        cdef int64_t[MOST_STRETCHES] first, size, n_loud, totals
+        cdef int64_t[MOST_STRETCHES + 1] front
+        cdef const uint32_t* rows = &drawn[0] if drawn is not None and n else NULL
+        cdef uint32_t* order
+        cdef int64_t* sums
+        cdef uint64_t* loud
+        cdef Unrounded of = self.of
+        if n == 0:
+            return 0, 0, 0
+        order, sums, loud = &self.order[0], &self.sums[0], &self.loud[0]
+        of.gradients, of.hessians = &gradients[0], &hessians[0] if hessians.shape[0] > 1 else NULL
+        of.hessian = hessians[0]
+        of.numbers = &self.numbers[0] if self.numbers is not None else NULL
+        for s in range(n_stretches):
+            first[s] = n_chunks * s // n_stretches * ROWS_TOGETHER
+            size[s] = min(n_chunks * (s + 1) // n_stretches * ROWS_TOGETHER, n) - first[s]
+        if apart:
+            for s in prange(
+                n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
+                schedule="static",
+            ):
+                n_loud[s] = find_loud(
+                    size[s], first[s], rows + first[s] if rows else NULL, &of, loud + first[s] // 64
+                )
+                total += n_loud[s]
+        apart = apart and total <= n - n // 8
+        total = total if apart else n
+        front[0] = 0
+        for s in range(n_stretches):
+            n_loud[s] = n_loud[s] if apart else size[s]
+            front[s + 1] = front[s] + n_loud[s]
         for s in prange(
             n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
         ):
-            n_loud[s] = find_loud(
-                size[s], first[s], rows + first[s] if rows else NULL, &of, &loud[first[s] // 64]
+            list_apart(
+                size[s], first[s], rows + first[s] if rows else NULL,
+                loud + first[s] // 64 if apart else NULL, order + front[s],
+                order + total + first[s] - front[s],
             )
-            total += n_loud[s]
-    apart = apart and total <= n - n // 8
-    total = total if apart else n
-    front[0] = 0
-    for s in range(n_stretches):
-        n_loud[s] = n_loud[s] if apart else size[s]
-        front[s + 1] = front[s] + n_loud[s]
-    for s in prange(
-        n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
-    ):
-        list_apart(
-            size[s], first[s], rows + first[s] if rows else NULL, &loud[first[s] // 64] if apart else NULL,
-            &order[0] + front[s], &order[0] + total + first[s] - front[s],
-        )
-        if apart:
-            round_stretch(n_loud[s], 0, &order[0] + front[s], &of, &sums[0] + front[s])
-        else:
-            round_stretch(size[s], first[s], rows + first[s] if rows else NULL, &of, &sums[first[s]])
-        totals[s] = total_of(n_loud[s], &sums[0] + front[s])
-    for s in range(n_stretches):
-        all_rows += totals[s]
-    return all_rows >> bits, all_rows & ((<int64_t>1 << bits) - 1), total
+            if apart:
+                round_stretch(n_loud[s], 0, order + front[s], &of, sums + front[s])
+            else:
+                round_stretch(size[s], first[s], rows + first[s] if rows else NULL, &of, sums + first[s])
+            totals[s] = total_of(n_loud[s], sums + front[s])
+        for s in range(n_stretches):
+            all_rows += totals[s]
+        return all_rows >> of.bits, all_rows & ((<int64_t>1 << of.bits) - 1), total

@@ -298,6 +298,15 @@ cdef double divisor(const Row *rows, Py_ssize_t n, const Task *task, double *one
     return by if total > 0.0 and by > 0.0 else NAN
 
 
+cdef Task task_of(of, const double[::1] discounts):
+    """The task of a bound measure: its ``formula``, ``ties``, ``limits``, and ``discounts`` by rank."""
+    cdef Task task
+    task.formula, task.average = of.formula, of.ties == AVERAGE
+    task.low, task.at = of.limits
+    task.discounts = &discounts[0] if discounts.shape[0] else NULL
+    return task
+
+
 cdef Task task_of_query(const Task *task, const Row *rows, Py_ssize_t n) noexcept nogil:
     """The task, with the cutoff of a query."""
     cdef Task own = task[0]

@@ -162,35 +162,57 @@ cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t
     return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
 
 
-def evaluate(int formula,
-             const double[::1] gains,      # IN   gains, relevances (0 or 1), stopping probabilities or labels
-             const double[::1] scores,     # IN
-             const int64_t[::1] offsets,   # IN
-             const double[::1] discounts,  # IN   one per rank up to the cutoff; DCG and NDCG only
-             int ties,
-             int64_t low,
-             int64_t at,
-             bint known,
-             double[::1] divisors,         # IN   if known, else OUT; one per query; not used for pairs
-             double[::1] out,              # OUT  one value per query; NaN if the measure is not defined
-             int n_threads):
-    """Evaluate one measure on every query. Its divisors do not depend on the scores, and may be known."""
-    cdef Py_ssize_t q, longest = 1, n_queries = out.shape[0]
-    cdef double[:, ::1] scratch
+cdef class Evaluator:
+    """A measure of rows, to be evaluated on any of their scores.
+
+    Parameters
+    ----------
+    of : BoundRanked
+        ``formula``, ``ties``, and what `task_of` reads; ``gains`` of the rows: gains, relevances (0 or 1),
+        stopping probabilities or labels; ``offsets`` and ``n_threads``.
+
+    Attributes
+    ----------
+    divisors : ndarray of float64, shape (n_queries,)
+        What the first evaluation finds: they do not depend on the scores. Not used for pairs.
+    """
+
+    cdef readonly object divisors
+    cdef const double[::1] gains, discounts
+    cdef const int64_t[::1] offsets
     cdef Task task
-    for q in range(n_queries):
-        longest = max(longest, offsets[q + 1] - offsets[q])
-    if n_queries == 0 or gains.shape[0] == 0:
-        np.asarray(out).fill(np.nan)
-        return
-    n_threads = <int>max(1, min(<Py_ssize_t>n_threads, n_queries))
-    scratch = np.empty((n_threads, 6 * longest + 2))
-    task.formula = formula
-    task.average = ties == AVERAGE
-    task.low = low
-    task.at = at
-    task.discounts = &discounts[0] if discounts.shape[0] else NULL
-    for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
-                    use_threads_if=n_threads > 1):
-        out[q] = evaluate_query(&gains[0] + offsets[q], &scores[0] + offsets[q], offsets[q + 1] - offsets[q],
-                                &task, ties, known, &divisors[q], &scratch[threadid(), 0])
+    cdef int ties, n_threads
+    cdef bint known
+    cdef Py_ssize_t longest
+
+    def __init__(self, of):
+        cdef Py_ssize_t q, n_queries = len(of.offsets) - 1
+        self.gains, self.discounts, self.offsets = of.gains, of.discounts, of.offsets
+        self.task, self.ties = task_of(of, self.discounts), of.ties
+        self.divisors, self.known = np.empty(n_queries), False
+        self.n_threads = <int>max(1, min(<Py_ssize_t>of.n_threads, n_queries))
+        self.longest = 1
+        for q in range(n_queries):
+            self.longest = max(self.longest, self.offsets[q + 1] - self.offsets[q])
+
+    def evaluate(
+        self,
+        const double[::1] scores,  # IN
+        double[::1] out,           # OUT  one value per query; NaN if the measure is not defined
+    ):
+        """Evaluate the measure on every query."""
+        cdef Py_ssize_t q, n_queries = out.shape[0]
+        cdef double[:, ::1] scratch
+        cdef double[::1] divisors = self.divisors
+        if n_queries == 0 or self.gains.shape[0] == 0:
+            np.asarray(out).fill(np.nan)
+            return
+        scratch = np.empty((self.n_threads, 6 * self.longest + 2))
+        for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=self.n_threads,
+                        use_threads_if=self.n_threads > 1):
+            out[q] = evaluate_query(
+                &self.gains[0] + self.offsets[q], &scores[0] + self.offsets[q],
+                self.offsets[q + 1] - self.offsets[q], &self.task, self.ties, self.known, &divisors[q],
+                &scratch[threadid(), 0],
+            )
+        self.known = True

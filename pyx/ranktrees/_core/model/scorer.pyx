@@ -208,6 +208,7 @@ def write_units(
     group has, and the length that the bench must have.
     """
     cdef Py_ssize_t g
+    cdef Source tree
     cdef int64_t t, n, begin, first, stop, n_units = 0, most = 1, size = 1, bench_size = 1
     for g in range(groups.shape[0]):
         first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
@@ -229,10 +230,11 @@ def write_units(
                 begin = tree_offsets[t]
                 plans[t].result = <int32_t> n
                 count_units(&nodes[begin], tree_offsets[t + 1] - begin, most_questions, cuts)
-                n = draft_tree(
-                    &nodes[begin], &planes[begin], &codes[begin], cuts, <uint8_t> (t - first), &plans[t],
-                    &tables[plans[t].table], drafts, n,
+                tree = Source(
+                    &nodes[begin], &planes[begin], &codes[begin], cuts, plans[t].n_leaves,
+                    &tables[plans[t].table],
                 )
+                n = draft_tree(&tree, <uint8_t> (t - first), drafts, n)
             bench_size = max(bench_size, write_group(
                 drafts, n, to + n_units, &scratch[0, 0], &scratch[1, 0], &scratch[2, 0]
             ))
@@ -275,21 +277,28 @@ cdef void count_units(const Node *nodes, int64_t n_nodes, int most_questions, Cu
         cut.fewest[0][1] = <int16_t> (fewest + 1)
 
 
-cdef int64_t draft_tree(
-    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, uint8_t tree,
-    const Plan *plan, double *table, Draft *drafts, int64_t n,
-) noexcept nogil:
+# A tree that is cut into units.
+cdef struct Source:
+    const Node *nodes
+    const uint32_t *planes             # the plane of each inner node
+    const uint8_t *codes
+    const Cut *cuts
+    int32_t n_leaves
+    double *table                      # OUT
+
+
+cdef int64_t draft_tree(const Source *tree, uint8_t number, Draft *drafts, int64_t n) noexcept nogil:
     # Write the drafts of a tree, from the root down, after n others. Return how many there are then.
     cdef int64_t at = n
-    if nodes[0].feature < 0:
-        set_value(table, 1, 0, nodes[0].value)
+    if tree.nodes[0].feature < 0:
+        set_value(tree.table, 1, 0, tree.nodes[0].value)
         return n
     drafts[n].top = drafts[n].first_leaf = 0
     n += 1
     while at < n:
         memset(&drafts[at].made, 0, sizeof(unit))
-        drafts[at].made.tree = tree
-        n = draft_unit(nodes, planes, codes, cuts, plan.n_leaves, table, drafts, at, n)
+        drafts[at].made.tree = number
+        n = draft_unit(tree, drafts, at, n)
         at += 1
     return n
 
@@ -324,11 +333,9 @@ cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noe
     return Part(left, 0, 0)
 
 
-cdef int64_t draft_unit(
-    const Node *nodes, const uint32_t *planes, const uint8_t *codes, const Cut *cuts, int n_leaves,
-    double *table, Draft *drafts, int64_t at, int64_t n,
-) noexcept nogil:
+cdef int64_t draft_unit(const Source *tree, Draft *drafts, int64_t at, int64_t n) noexcept nogil:
     # Write the questions and the table of a unit. Drafts of the subtrees below it go behind the n that exist.
+    cdef const Node *nodes = tree.nodes
     cdef Draft *draft = &drafts[at]
     cdef Part parts[MOST_QUESTIONS]
     cdef Part children[2]                              # the right and the left one: the index is the answer
@@ -338,12 +345,12 @@ cdef int64_t draft_unit(
     cdef int64_t below[MOST_BELOW]
     cdef int n_parts = 1, n_below = 0, p = 0, side, answers
     cdef int32_t leaf = draft.first_leaf
-    parts[0] = first_part(cuts, draft.top)
+    parts[0] = first_part(tree.cuts, draft.top)
     draft.made.shape = <uint8_t> SHAPE(parts[0].n_questions, parts[0].n_below)
     while p < n_parts:
         child[p][0] = nodes[parts[p].node].right
         child[p][1] = nodes[parts[p].node].left
-        children[1] = left_part(cuts, parts[p], child[p][1], child[p][0])
+        children[1] = left_part(tree.cuts, parts[p], child[p][1], child[p][0])
         children[0] = Part(
             child[p][0], parts[p].n_questions - 1 - children[1].n_questions,
             parts[p].n_below - children[1].n_below,
@@ -364,14 +371,14 @@ cdef int64_t draft_unit(
     if n_below > 1:
         draft.low = <int32_t> n
         drafts[n].top, drafts[n].first_leaf = below[1], leaf
-        leaf += cuts[below[1]].n_leaves
+        leaf += tree.cuts[below[1]].n_leaves
         n += 1
     for p in range(n_parts):
-        draft.made.codes[p] = codes[parts[p].node]
-        set_plane(&draft.made, p, planes[parts[p].node])
+        draft.made.codes[p] = tree.codes[parts[p].node]
+        set_plane(&draft.made, p, tree.planes[parts[p].node])
         for side in range(2):
             if nodes[child[p][side]].feature < 0:
-                set_value(table, n_leaves, leaf, nodes[child[p][side]].value)
+                set_value(tree.table, tree.n_leaves, leaf, nodes[child[p][side]].value)
                 found[p][side] = <uint8_t> leaf
                 leaf += 1
     if n_below > 0:
@@ -473,6 +480,8 @@ cdef struct Questions:
     Py_ssize_t n_planes
     const uint8_t *answers
     const double *categories
+    const int32_t *column_of_feature
+    int64_t n_features
     const uint64_t *coders
     Py_ssize_t coder_words
 
@@ -547,8 +556,8 @@ cdef void encode_dense_block(
 
 
 cdef inline bint scatter(
-    const floating *values, const integer *columns, int64_t start, int64_t stop, int64_t n_values,
-    const int32_t *column_of_feature, int64_t n_features, double *to, bint clear,
+    const Questions *asked, const floating *values, const integer *features, int64_t start, int64_t stop,
+    int64_t n_values, double *to, bint clear,
 ) noexcept nogil:
     # Add a sparse row to its places in the columns of a block, or clear these places. Return whether an index
     # of the row is out of bounds.
@@ -558,38 +567,113 @@ cdef inline bint scatter(
     if start < 0 or stop < start or stop > n_values:
         return True
     for i in range(start, stop):
-        feature = columns[i]
-        if feature < 0 or feature >= n_features:
+        feature = features[i]
+        if feature < 0 or feature >= asked.n_features:
             outside = True
             continue
-        column = column_of_feature[feature]
+        column = asked.column_of_feature[feature]
         if column >= 0:
             to[column * BLOCK_ROWS] = 0.0 if clear else to[column * BLOCK_ROWS] + values[i]
     return outside
 
 
 cdef int encode_sparse_block(
-    const Questions *asked, const floating *values, const integer *columns, const integer *row_offsets,
-    Py_ssize_t n_rows, int64_t n_values, const int32_t *column_of_feature, int64_t n_features, double *dense,
-    uint8_t *codes,
+    const Questions *asked, const floating *values, const integer *features, const integer *row_offsets,
+    Py_ssize_t n_rows, int64_t n_values, double *dense, uint8_t *codes,
 ) noexcept nogil:
     cdef Py_ssize_t i
     cdef bint missing = False
     cdef int outside = 0
     for i in range(n_rows):
         outside |= scatter(
-            values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
-            dense + i, False,
+            asked, values, features, row_offsets[i], row_offsets[i + 1], n_values, dense + i, False
         )
     for i in range(asked.n_columns):
         missing |= encode_column(asked, &asked.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
     codes[asked.n_planes * BLOCK_ROWS] = missing
     for i in range(n_rows):
-        scatter(
-            values, columns, row_offsets[i], row_offsets[i + 1], n_values, column_of_feature, n_features,
-            dense + i, True,
-        )
+        scatter(asked, values, features, row_offsets[i], row_offsets[i + 1], n_values, dense + i, True)
     return outside
+
+
+cdef class Encoder:
+    """What the trees ask of rows, which become codes by it.
+
+    Parameters
+    ----------
+    columns : ndarray of COLUMN
+    planes : ndarray of PLANE
+    answers : ndarray of uint8, shape (n_answers, N_ANSWERS)
+        For each plane of answers, whether a category goes right.
+    categories : ndarray of float64
+        The categories of all features, those of each in ascending order.
+    column_of_feature : ndarray of int32
+        -1 for a feature that is not used.
+    """
+
+    cdef const Column[::1] columns
+    cdef const Plane[::1] planes
+    cdef const uint8_t[:, ::1] answers
+    cdef const double[::1] categories
+    cdef const int32_t[::1] column_of_feature
+
+    def __init__(self, columns, planes, answers, categories, column_of_feature):
+        self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
+        self.column_of_feature = column_of_feature
+
+    cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
+        return Questions(
+            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0],
+            &self.answers[0, 0], &self.categories[0], &self.column_of_feature[0],
+            self.column_of_feature.shape[0], &coders[0, 0], coders.shape[1],
+        )
+
+    def encode_dense(
+        self,
+        const floating[:, :] X,              # IN  any strides
+        const uint64_t[:, ::1] coders,      # IN  for the type of X
+        uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; not set past the last row
+        int n_threads,
+    ):
+        """Encode the values of the features that the trees use."""
+        cdef Questions asked = self.questions(coders)
+        cdef Py_ssize_t block, start, n_rows = X.shape[0]
+        for block in prange(
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1,
+        ):
+            start = block * BLOCK_ROWS
+            encode_dense_block(
+                &asked, &X[start, 0], X.strides[0], X.strides[1],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), &codes[block, 0, 0],
+            )
+
+    def encode_sparse(
+        self,
+        const floating[::1] data,            # IN
+        const integer[::1] indices,          # IN
+        const integer[::1] row_offsets,      # IN  n_rows + 1
+        const uint64_t[:, ::1] coders,      # IN  for float64
+        double[:, :, ::1] dense,             # scratch, zeros: n_threads x n_columns x BLOCK_ROWS
+        uint8_t[:, :, ::1] codes,            # OUT as in encode_dense
+        int n_threads,
+    ):
+        """Encode rows of a CSR matrix; an absent value is 0. Return whether an index is out of bounds."""
+        cdef Questions asked = self.questions(coders)
+        cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
+        cdef int64_t n_values = min(data.shape[0], indices.shape[0])
+        cdef int n_outside = 0
+        for block in prange(
+            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1,
+        ):
+            start = block * BLOCK_ROWS
+            n_outside += encode_sparse_block(
+                &asked, &data[0], &indices[0], &row_offsets[start],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values, &dense[threadid(), 0, 0],
+                &codes[block, 0, 0],
+            )
+        return n_outside > 0
 
 
 # ---------------------------------------------------------------------------------------------------- scoring
@@ -723,59 +807,72 @@ cdef void cut_group(
             cut.n_units += 1
 
 
+# The trees that are added to the sums of rows, and where a thread has the sums and codes of its rows in its
+# scratch, which begins with the bench.
+cdef struct Job:
+    const Run *runs
+    int n_runs
+    const uint8_t *codes
+    Py_ssize_t n_planes
+    const int64_t *rows          # or NULL: all rows
+    double *sums
+    Py_ssize_t sums_at
+    Py_ssize_t codes_at
+
+
 cdef void score_blocks(
-    const Machine *machine, const Run *runs, int n_runs, const uint8_t *codes, Py_ssize_t n_planes,
-    const int64_t *rows, Py_ssize_t first, Py_ssize_t stop, double *sums, uint8_t *scratch,
-    Py_ssize_t bench_bytes, Py_ssize_t sums_bytes,
+    const Machine *machine, const Job *job, Py_ssize_t first, Py_ssize_t stop, uint8_t *scratch
 ) noexcept nogil:
     # Score the rows first:stop, or rows[first:stop], with as many groups at a time as stay in the cache.
     cdef uint8_t *bench = scratch
-    cdef double *own_sums = <double *> (scratch + bench_bytes)
-    cdef const uint8_t *own_codes = codes + first * n_planes
+    cdef double *own_sums = <double *> (scratch + job.sums_at)
+    cdef const uint8_t *own_codes = job.codes + first * job.n_planes
+    cdef const Run *run
     cdef const uint8_t *block_codes
     cdef uint8_t missing
     cdef Py_ssize_t i, block, start, n, g, end, k, n_rows = stop - first
     cdef int64_t n_units
     cdef int r
-    if rows != NULL:
-        take_rows(codes, n_planes, rows + first, n_rows, scratch + bench_bytes + sums_bytes)
-        own_codes = scratch + bench_bytes + sums_bytes
+    if job.rows != NULL:
+        take_rows(job.codes, job.n_planes, job.rows + first, n_rows, scratch + job.codes_at)
+        own_codes = scratch + job.codes_at
         for i in range(n_rows):
-            own_sums[i] = sums[rows[first + i]]
+            own_sums[i] = job.sums[job.rows[first + i]]
     else:
-        memcpy(own_sums, sums + first, n_rows * sizeof(double))
-    for r in range(n_runs):
+        memcpy(own_sums, job.sums + first, n_rows * sizeof(double))
+    for r in range(job.n_runs):
+        run = &job.runs[r]
         g = 0
-        while g < runs[r].n_groups:
+        while g < run.n_groups:
             end = g
             n_units = 0
-            while end < runs[r].n_groups and (end == g or n_units < UNITS_PASSED):
-                n_units += max(runs[r].groups[end].n_units, <int64_t> 1)
+            while end < run.n_groups and (end == g or n_units < UNITS_PASSED):
+                n_units += max(run.groups[end].n_units, <int64_t> 1)
                 end += 1
             for block in range(blocks_of(n_rows)):
                 start = block * BLOCK_ROWS
                 n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - start)
-                block_codes = own_codes + start * n_planes
-                missing = block_codes[(n_planes - 1) * BLOCK_ROWS] != 0
+                block_codes = own_codes + start * job.n_planes
+                missing = block_codes[(job.n_planes - 1) * BLOCK_ROWS] != 0
                 if n <= machine.few_rows:
                     for i in range(n):
                         walk_trees(
-                            machine, runs[r].groups[g].first_tree,
-                            runs[r].groups[end - 1].first_tree + runs[r].groups[end - 1].n_trees,
-                            block_codes, i, own_sums + start,
+                            machine, run.groups[g].first_tree,
+                            run.groups[end - 1].first_tree + run.groups[end - 1].n_trees, block_codes, i,
+                            own_sums + start,
                         )
                 else:
                     for k in range(g, end):
                         score_group(
-                            machine, &runs[r].groups[k], runs[r].units[missing], block_codes, n, bench,
+                            machine, &run.groups[k], run.units[missing], block_codes, n, bench,
                             own_sums + start,
                         )
             g = end
-    if rows != NULL:
+    if job.rows != NULL:
         for i in range(n_rows):
-            sums[rows[first + i]] = own_sums[i]
+            job.sums[job.rows[first + i]] = own_sums[i]
     else:
-        memcpy(sums + first, own_sums, n_rows * sizeof(double))
+        memcpy(job.sums + first, own_sums, n_rows * sizeof(double))
 
 
 cdef void take_rows(
@@ -800,87 +897,81 @@ cdef void take_rows(
         rows += n
 
 
-cdef class Program:
-    """An ensemble in the form that the kernels score. Nothing is checked here: the caller has checked it."""
+cdef class Units:
+    """Trees as `write_units` has written them.
 
-    cdef const Column[::1] columns
-    cdef const Plane[::1] planes
-    cdef const uint8_t[:, ::1] answers
-    cdef const double[::1] categories
-    cdef const int32_t[::1] column_of_feature
-    cdef const uint64_t[:, :, ::1] units
+    Parameters
+    ----------
+    groups : ndarray of GROUP
+    units : ndarray of uint64, shape (2, n_units, WORDS_OF_UNIT)
+        For blocks in which missing values make no difference, and for others.
+    tables : ndarray of float64
+    most_units : int
+        The most units that a group has.
+    bench_size : int
+        The vectors on the bench.
+    """
+
     cdef const Group[::1] groups
-    cdef const Plan[::1] plans
+    cdef const uint64_t[:, :, ::1] units
     cdef const double[::1] tables
+    cdef Py_ssize_t most_units, bench_size
+
+    def __init__(self, groups, units, tables, most_units, bench_size):
+        self.groups, self.units, self.tables = groups, units, tables
+        self.most_units, self.bench_size = most_units, bench_size
+
+
+cdef class Walks:
+    """Trees as `lay_out_walks` has laid them out.
+
+    Parameters
+    ----------
+    nodes : ndarray of uint64
+    values : ndarray of float64
+    set_planes : ndarray of uint32, shape (n_sets,)
+        The plane that has the categories of each set.
+    bitsets : ndarray of uint32, shape (n_sets, 8)
+    """
+
     cdef const uint64_t[::1] nodes
+    cdef const double[::1] values
     cdef const uint32_t[::1] set_planes
     cdef const uint32_t[:, ::1] bitsets
-    cdef const double[::1] values
-    cdef Py_ssize_t most_units, bench_size, few_rows
 
-    def __init__(
-        self, columns, planes, answers, categories, column_of_feature, units, groups, plans, tables, nodes,
-        set_planes, bitsets, values, most_units, bench_size, few_rows,
-    ):
-        self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
-        self.column_of_feature = column_of_feature
-        self.units, self.groups, self.plans, self.tables = units, groups, plans, tables
-        self.nodes, self.set_planes, self.bitsets, self.values = nodes, set_planes, bitsets, values
-        self.most_units, self.bench_size, self.few_rows = most_units, bench_size, few_rows
+    def __init__(self, nodes, values, set_planes, bitsets):
+        self.nodes, self.values, self.set_planes, self.bitsets = nodes, values, set_planes, bitsets
 
-    cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
-        return Questions(
-            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0],
-            &self.answers[0, 0], &self.categories[0], &coders[0, 0], coders.shape[1],
+
+cdef class Program:
+    """An ensemble in the form that the kernels score. Nothing is checked here: the caller has checked it.
+
+    Parameters
+    ----------
+    plans : ndarray of PLAN
+        Of each tree, in units or walked.
+    units : Units
+    walks : Walks
+    few_rows : int
+        A block of no more rows is walked.
+    """
+
+    cdef const Plan[::1] plans
+    cdef Units units
+    cdef Walks walks
+    cdef category_sets sets
+    cdef Machine machine
+
+    def __init__(self, plans, Units units, Walks walks, few_rows):
+        self.plans, self.units, self.walks = plans, units, walks
+        self.sets = category_sets(&walks.set_planes[0], &walks.bitsets[0, 0])
+        self.machine = Machine(
+            [<const unit *> &units.units[0, 0, 0], <const unit *> &units.units[1, 0, 0]], &units.groups[0],
+            &self.plans[0], &units.tables[0], <const walk_node *> &walks.nodes[0],
+            NULL, &walks.values[0], few_rows,
         )
-
-    def encode_dense(
-        self,
-        const floating[:, :] X,              # IN  any strides
-        const uint64_t[:, ::1] coders,      # IN  for the type of X
-        uint8_t[:, :, ::1] codes,            # OUT n_blocks x n_planes x BLOCK_ROWS; not set past the last row
-        int n_threads,
-    ):
-        """Encode the values of the features that the trees use."""
-        cdef Questions asked = self.questions(coders)
-        cdef Py_ssize_t block, start, n_rows = X.shape[0]
-        for block in prange(
-            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
-            use_threads_if=n_threads > 1,
-        ):
-            start = block * BLOCK_ROWS
-            encode_dense_block(
-                &asked, &X[start, 0], X.strides[0], X.strides[1],
-                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), &codes[block, 0, 0],
-            )
-
-    def encode_sparse(
-        self,
-        const floating[::1] data,            # IN
-        const integer[::1] indices,          # IN
-        const integer[::1] row_offsets,      # IN  n_rows + 1
-        const uint64_t[:, ::1] coders,      # IN  for float64
-        double[:, :, ::1] dense,             # scratch, zeros: n_threads x n_columns x BLOCK_ROWS
-        uint8_t[:, :, ::1] codes,            # OUT as in encode_dense
-        int n_threads,
-    ):
-        """Encode rows of a CSR matrix; an absent value is 0. Return whether an index is out of bounds."""
-        cdef Questions asked = self.questions(coders)
-        cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
-        cdef int64_t n_values = min(data.shape[0], indices.shape[0])
-        cdef int n_outside = 0
-        for block in prange(
-            codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
-            use_threads_if=n_threads > 1,
-        ):
-            start = block * BLOCK_ROWS
-            n_outside += encode_sparse_block(
-                &asked, &data[0], &indices[0], &row_offsets[start],
-                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values,
-                &self.column_of_feature[0], self.column_of_feature.shape[0], &dense[threadid(), 0, 0],
-                &codes[block, 0, 0],
-            )
-        return n_outside > 0
+        if walks.set_planes.shape[0]:
+            self.machine.sets = &self.sets
 
     def add(
         self,
@@ -892,37 +983,29 @@ cdef class Program:
         int n_threads,
     ):
         """Add to sums[row] the values of the leaves that the row reaches, tree after tree."""
-        cdef category_sets sets
-        cdef Machine machine = Machine(
-            [<const unit *> &self.units[0, 0, 0], <const unit *> &self.units[1, 0, 0]], &self.groups[0],
-            &self.plans[0], &self.tables[0], <const walk_node *> &self.nodes[0], NULL, &self.values[0],
-            self.few_rows,
-        )
         cdef Run runs[3]
-        cdef uint64_t[:, ::1] cut_units = np.empty((4 * self.most_units, WORDS_OF_UNIT), np.uint64)
+        cdef uint64_t[:, ::1] cut_units = np.empty((4 * self.units.most_units, WORDS_OF_UNIT), np.uint64)
         cdef Group cut[2]
         cdef Py_ssize_t n_rows = sums.shape[0] if rows is None else rows.shape[0]
         cdef Py_ssize_t n_planes = codes.shape[1]
         cdef Py_ssize_t n_blocks = blocks_of(n_rows)
         cdef Py_ssize_t together = max(1, min(<Py_ssize_t> BLOCKS_TOGETHER, n_blocks // n_threads))
         cdef Py_ssize_t n_tasks = (n_blocks + together - 1) // together
-        cdef Py_ssize_t bench_bytes = self.bench_size * BLOCK_ROWS
+        cdef Py_ssize_t bench_bytes = self.units.bench_size * BLOCK_ROWS
         cdef Py_ssize_t sums_bytes = together * BLOCK_ROWS * sizeof(double)
         cdef Py_ssize_t codes_bytes = 0 if rows is None else together * n_planes * BLOCK_ROWS
         cdef Py_ssize_t per_thread = bench_bytes + sums_bytes + codes_bytes, task, i
         cdef uint8_t[::1] scratch = aligned(n_threads * per_thread)
-        cdef const int64_t *taken = NULL
-        cdef int n_runs
-        sets.plane, sets.bits = &self.set_planes[0], &self.bitsets[0, 0]
-        if self.set_planes.shape[0]:
-            machine.sets = &sets
+        cdef Job job
         if first_tree >= stop_tree or n_rows == 0:
             return
-        if rows is not None:
-            taken = &rows[0]
-        n_runs = plan_runs(
-            &machine, self.groups.shape[0], first_tree, stop_tree, cut, <unit *> &cut_units[0, 0],
-            self.most_units, runs,
+        job.codes, job.n_planes, job.sums = &codes[0, 0, 0], n_planes, &sums[0]
+        job.rows = &rows[0] if rows is not None else NULL
+        job.sums_at, job.codes_at = bench_bytes, bench_bytes + sums_bytes
+        job.runs = runs
+        job.n_runs = plan_runs(
+            &self.machine, self.units.groups.shape[0], first_tree, stop_tree, cut,
+            <unit *> &cut_units[0, 0], self.units.most_units, runs,
         )
         for i in range(n_threads):
             memset(&scratch[i * per_thread], 0, BLOCK_ROWS)
@@ -930,7 +1013,6 @@ cdef class Program:
             n_tasks, nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
         ):
             score_blocks(
-                &machine, runs, n_runs, &codes[0, 0, 0], n_planes, taken,
-                task * together * BLOCK_ROWS, min(n_rows, (task + 1) * together * BLOCK_ROWS), &sums[0],
-                &scratch[threadid() * per_thread], bench_bytes, sums_bytes,
+                &self.machine, &job, task * together * BLOCK_ROWS,
+                min(n_rows, (task + 1) * together * BLOCK_ROWS), &scratch[threadid() * per_thread],
             )

@@ -139,6 +139,7 @@ cdef struct Model:
     const uint32_t *bitsets
     const double *category_values
     const int64_t *category_offsets
+    int64_t n_features
 
 
 cdef inline bint category_goes_left(const Model *model, const Node *node, double x) noexcept nogil:
@@ -201,38 +202,6 @@ cdef inline void walk_block(
             leaves[i * model.n_trees + t] = leaf_of_row(model, tree, row, feature_stride)
 
 
-def walk_rows(
-    const floating[:, :] X,                  # IN any strides, as many columns as the model has features
-    const Node[::1] nodes,                   # IN
-    const int64_t[::1] tree_offsets,         # IN n_trees + 1
-    const uint32_t[:, ::1] bitsets,          # IN
-    const double[::1] category_values,       # IN all features' categories, one after another
-    const int64_t[::1] category_offsets,     # IN n_features + 1
-    int32_t[:, ::1] leaves,                  # OUT the leaf of every row in every tree
-    int n_threads,
-):
-    """Find the leaf that each row reaches in each tree."""
-    cdef:
-        Model model = Model(
-            &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
-            &bitsets[0, 0], &category_values[0], &category_offsets[0],
-        )
-        Py_ssize_t n_rows = X.shape[0]
-        Py_ssize_t n_blocks = (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
-        Py_ssize_t block, start
-    if model.n_trees == 0:
-        return
-    for block in prange(
-        n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
-        use_threads_if=n_threads > 1 and n_blocks > 1,
-    ):
-        start = block * ROWS_PER_BLOCK
-        walk_block(
-            &model, &X[start, 0], X.strides[0], X.strides[1], min(ROWS_PER_BLOCK, n_rows - start),
-            &leaves[start, 0],
-        )
-
-
 cdef inline bint scatter(
     const floating *values,
     const integer *columns,
@@ -267,12 +236,12 @@ cdef inline int walk_sparse_block(
     const integer *row_offsets,
     Py_ssize_t n_rows,
     int64_t n_values,
-    int64_t n_features,
     double *dense,
     int32_t *leaves,
 ) noexcept nogil:
     cdef:
         Py_ssize_t i
+        int64_t n_features = model.n_features
         int outside = 0
     for i in range(n_rows):
         outside |= scatter(
@@ -288,42 +257,82 @@ cdef inline int walk_sparse_block(
     return outside
 
 
-def walk_csr(
-    const floating[::1] values,              # IN data of a CSR matrix
-    const integer[::1] columns,              # IN indices
-    const integer[::1] row_offsets,          # IN indptr, n_rows + 1
-    const Node[::1] nodes,                   # IN
-    const int64_t[::1] tree_offsets,         # IN n_trees + 1
-    const uint32_t[:, ::1] bitsets,          # IN
-    const double[::1] category_values,       # IN
-    const int64_t[::1] category_offsets,     # IN n_features + 1
-    double[:, :, ::1] dense,                 # scratch, zeros: n_threads x rows of a block x n_features
-    int32_t[:, ::1] leaves,                  # OUT as in walk_rows
-    int n_threads,
-):
-    """Walk sparse rows, in which an absent value is 0. Return whether an index is out of bounds."""
-    cdef:
-        Model model = Model(
-            &nodes[0], &tree_offsets[0], tree_offsets.shape[0] - 1,
-            &bitsets[0, 0], &category_values[0], &category_offsets[0],
+cdef class Walker:
+    """The trees of a model, which rows walk down.
+
+    Parameters
+    ----------
+    nodes : ndarray of NODE
+    tree_offsets : ndarray of int64, shape (n_trees + 1,)
+    bitsets : ndarray of uint32, shape (n_sets, 8)
+    category_values : ndarray of float64
+        The categories of all features, one after another.
+    category_offsets : ndarray of int64, shape (n_features + 1,)
+    """
+
+    cdef const Node[::1] nodes
+    cdef const int64_t[::1] tree_offsets, category_offsets
+    cdef const uint32_t[:, ::1] bitsets
+    cdef const double[::1] category_values
+    cdef Model model
+
+    def __init__(self, nodes, tree_offsets, bitsets, category_values, category_offsets):
+        self.nodes, self.tree_offsets, self.bitsets = nodes, tree_offsets, bitsets
+        self.category_values, self.category_offsets = category_values, category_offsets
+        self.model = Model(
+            &self.nodes[0], &self.tree_offsets[0], self.tree_offsets.shape[0] - 1, &self.bitsets[0, 0],
+            &self.category_values[0], &self.category_offsets[0], self.category_offsets.shape[0] - 1,
         )
-        Py_ssize_t n_rows = leaves.shape[0]
-        Py_ssize_t rows_per_block = dense.shape[1]
-        Py_ssize_t n_blocks = (n_rows + rows_per_block - 1) // rows_per_block
-        Py_ssize_t n_features = dense.shape[2]
-        int64_t n_values = min(values.shape[0], columns.shape[0])
-        Py_ssize_t block, start
-        int n_outside = 0
-    if row_offsets.shape[0] != n_rows + 1:
-        return True
-    for block in prange(
-        n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
-        use_threads_if=n_threads > 1 and n_blocks > 1,
+
+    def walk_rows(
+        self,
+        const floating[:, :] X,                  # IN any strides, as many columns as the model has features
+        int32_t[:, ::1] leaves,                  # OUT the leaf of every row in every tree
+        int n_threads,
     ):
-        start = block * rows_per_block
-        n_outside += walk_sparse_block(
-            &model, &values[0], &columns[0], &row_offsets[start], min(rows_per_block, n_rows - start),
-            n_values, n_features, &dense[threadid(), 0, 0],
-            &leaves[start, 0],
-        )
-    return n_outside > 0
+        """Find the leaf that each row reaches in each tree."""
+        cdef:
+            Py_ssize_t n_rows = X.shape[0]
+            Py_ssize_t n_blocks = (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
+            Py_ssize_t block, start
+        if self.model.n_trees == 0:
+            return
+        for block in prange(
+            n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1 and n_blocks > 1,
+        ):
+            start = block * ROWS_PER_BLOCK
+            walk_block(
+                &self.model, &X[start, 0], X.strides[0], X.strides[1], min(ROWS_PER_BLOCK, n_rows - start),
+                &leaves[start, 0],
+            )
+
+    def walk_csr(
+        self,
+        const floating[::1] values,              # IN data of a CSR matrix
+        const integer[::1] columns,              # IN indices
+        const integer[::1] row_offsets,          # IN indptr, n_rows + 1
+        double[:, :, ::1] dense,                 # scratch, zeros: n_threads x rows of a block x n_features
+        int32_t[:, ::1] leaves,                  # OUT as in walk_rows
+        int n_threads,
+    ):
+        """Walk sparse rows, in which an absent value is 0. Return whether an index is out of bounds."""
+        cdef:
+            Py_ssize_t n_rows = leaves.shape[0]
+            Py_ssize_t rows_per_block = dense.shape[1]
+            Py_ssize_t n_blocks = (n_rows + rows_per_block - 1) // rows_per_block
+            int64_t n_values = min(values.shape[0], columns.shape[0])
+            Py_ssize_t block, start
+            int n_outside = 0
+        if row_offsets.shape[0] != n_rows + 1:
+            return True
+        for block in prange(
+            n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
+            use_threads_if=n_threads > 1 and n_blocks > 1,
+        ):
+            start = block * rows_per_block
+            n_outside += walk_sparse_block(
+                &self.model, &values[0], &columns[0], &row_offsets[start],
+                min(rows_per_block, n_rows - start), n_values, &dense[threadid(), 0, 0], &leaves[start, 0],
+            )
+        return n_outside > 0

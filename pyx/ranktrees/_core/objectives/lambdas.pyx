@@ -268,6 +268,8 @@ def ideals(
 
 cdef struct Task:
     int pairs
+    const float* worth   # one per rank; NULL if every pair has weight 1
+    const float* apart   # by distance; SWAPS_AND_GAPS only
     int64_t low, at      # PAUC only
     int64_t truncation
     double sigma         # for SQUARED_HINGE, the margin
@@ -294,8 +296,43 @@ cdef inline int64_t next_hit(const double* grades, int64_t rank, int64_t n) noex
     return rank
 
 
+# A query or all rows. All arrays have one number for each row, in the order of the input.
+cdef struct Query:
+    int64_t n
+    int64_t first_row            # the number of its first row among all rows
+    bint undecided               # whether all scores are equal
+    const double* scores
+    const double* grades
+    double grade_unit
+    const double* weights        # or NULL
+    const double* clicked        # the factor of a pair in which this is the better row; NULL without clicks
+    const double* unclicked      # the factor of a pair in which this is the worse row
+    double* clicked_costs        # OUT  the cost of the pairs with this as the better row, its factor left out
+    double* unclicked_costs      # OUT  the cost of those with this as the worse row, likewise
+    double* gradients            # OUT
+    double* hessians             # OUT
+
+
+cdef inline Query query_from(const Query* rows, int64_t start, int64_t n) noexcept nogil:
+    """Some of the rows, yet without grades."""
+    cdef Query query = rows[0]
+    query.n = n
+    query.first_row = start
+    query.scores += start
+    query.gradients += start
+    query.hessians += start
+    if rows.weights != NULL:
+        query.weights += start
+    if rows.clicked != NULL:
+        query.clicked += start
+        query.unclicked += start
+        query.clicked_costs += start
+        query.unclicked_costs += start
+    return query
+
+
 cdef void fill_worth(
-    const Task* task, int64_t n, const double* grades, const float* discounts,
+    const Task* task, int64_t n, const double* grades,
     double* worth,    # OUT  one per rank: for a better row that falls from it
     double* risen,    # OUT  one per rank: for a better row that rises to it
     double* shares,   # OUT  ERR only, one per rank up to the truncation: a factor for pairs with i there
@@ -311,6 +348,7 @@ cdef void fill_worth(
     at j. One that falls from i to j loses ``found[i] w[i] - total[i]``, less the same at j. RR: only the
     first two relevant rows matter. PAUC: as AP, in numbers of irrelevant rows.
     """
+    cdef const float* discounts = task.worth
     cdef int64_t r, first, second, hit, misses = 0, high = 0
     cdef double found = 0.0, total = 0.0, ahead = 0.0, below = 0.0
     for r in range(n, whole_chunks(n)):
@@ -369,26 +407,28 @@ cdef inline int64_t ranks_that_count(
     return (r + BLOCK - 1) // BLOCK * BLOCK
 
 
-cdef struct Clicks:  # one number for each row, in the order of the input
-    const double* clicked        # the factor of a pair in which this is the better row
-    const double* unclicked      # the factor of a pair in which this is the worse row
-    double* clicked_costs        # OUT  the cost of the pairs with this as the better row, its factor left out
-    double* unclicked_costs      # OUT  the cost of those with this as the worse row, likewise
+cdef inline bint is_spread(const Task* task, const Query* query) noexcept nogil:
+    """Whether weights are divided by the gaps of scores."""
+    return task.least_gap > 0 and not query.undecided
 
 
 cdef double add_click_pairs(
-    int kind, bint spread, int64_t n, int64_t top, double sigma, const Weighing* by, const Ranked* rows,
-    const Clicks* clicks, int64_t start, const double* scores, const float* grades, float* gradients,
-    float* hessians,
+    const Task* task, const Query* query, int kind, int64_t top, const Weighing* by, const Ranked* rows,
+    const Room* room,
 ) noexcept nogil:
     """As add_pairs for a measure, with each pair times the factors of its two rows; also add up the costs.
 
     Few rows are clicked, so most pairs of rows have equal grades and are skipped.
     """
+    cdef const double* scores = room.scores
+    cdef const float* grades = room.single_grades
+    cdef float* gradients = room.gradients
+    cdef float* hessians = room.hessians
+    cdef bint spread = is_spread(task, query)
     cdef int64_t i, j, better, worse, clicked, unclicked
     cdef double size = 0.0, difference, weight, gap, x, small, wrong, curvature, cost
     for i in range(top):
-        for j in range(i + 1, n):
+        for j in range(i + 1, query.n):
             difference = grades[i] - grades[j]
             if difference == 0:
                 continue
@@ -401,16 +441,15 @@ cdef double add_click_pairs(
             weight = fabs(weight) / (by.least_gap + fabs(gap) if spread else 1.0)
             better = i if difference > 0 else j
             worse = j if difference > 0 else i
-            x = sigma * (gap if difference > 0 else -gap)
+            x = task.sigma * (gap if difference > 0 else -gap)
             small = portable_exp(-fabs(x))
             wrong = (small if x > 0 else 1.0) / (1.0 + small)
             cost = weight * portable_softplus(-x, small)
-            clicked = start + rows[better].position
-            unclicked = start + rows[worse].position
-            clicks.clicked_costs[clicked] += cost * clicks.unclicked[unclicked]
-            clicks.unclicked_costs[unclicked] += cost * clicks.clicked[clicked]
+            clicked, unclicked = rows[better].position, rows[worse].position
+            query.clicked_costs[clicked] += cost * query.unclicked[unclicked]
+            query.unclicked_costs[unclicked] += cost * query.clicked[clicked]
             size += weight * wrong  # without the factors, which the norm of a short session would take back
-            weight = weight * clicks.clicked[clicked] * clicks.unclicked[unclicked]
+            weight = weight * query.clicked[clicked] * query.unclicked[unclicked]
             curvature = weight * (small / ((1.0 + small) * (1.0 + small)))
             gradients[better] -= weight * wrong
             gradients[worse] += weight * wrong
@@ -419,60 +458,45 @@ cdef double add_click_pairs(
     return size
 
 
-cdef void query_gradients(
-    const Task* task,
-    int64_t n,
-    int64_t start,
-    int64_t first_row,     # the number of the query's first row among all rows
-    const double* query_grades,
-    double grade_unit,
-    const double* query_weights,
-    const double* query_scores,
-    const float* discounts,
-    const float* apart,
-    bint undecided,
-    const Room* room,
-    const Clicks* clicks,       # or NULL
-    double* out_gradients,
-    double* out_hessians,
-) noexcept nogil:
+cdef void query_gradients(const Task* task, const Query* query, const Room* room) noexcept nogil:
     """Sum over the pairs of one query. If orders are drawn, take the mean of the sums over these orders."""
-    cdef bint by_rows = task.pairs >= ERR, drawn = undecided or task.noise > 0
+    cdef bint by_rows = task.pairs >= ERR, drawn = query.undecided or task.noise > 0
     cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
-    cdef double scale = 1.0 if kind == HINGE else task.sigma, unit = task.unit * grade_unit
+    cdef double scale = 1.0 if kind == HINGE else task.sigma, unit = task.unit * query.grade_unit
     cdef const double* of_rows = NULL
-    cdef int64_t i, k, first, position, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1, top
+    cdef int64_t n = query.n, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
+    cdef int64_t i, k, first, position, top
     cdef Weighing by
     cdef Ranked* rows
-    if undecided:
+    if query.undecided:
         n_orders = max(n_orders, UNDECIDED_ORDERS)
-    by.worth = discounts
+    by.worth = task.worth
     if by_rows:
         by.worth = room.single_worth
     by.risen = room.single_risen
     by.shares = room.single_shares
-    by.apart = apart
+    by.apart = task.apart
     by.deltas = NULL
     by.least_gap = <float>task.least_gap
     by.shuffled = drawn
     for k in range(n_orders):
         if drawn:
-            first = k * task.n_rows + first_row
-            perturb(n, query_scores, 1.0 if undecided else task.noise, task.key, first, room.keys)
+            first = k * task.n_rows + query.first_row
+            perturb(n, query.scores, 1.0 if query.undecided else task.noise, task.key, first, room.keys)
             rows = sort_query(room.keys, n, room)
         else:
-            rows = sort_query(query_scores, n, room)
+            rows = sort_query(query.scores, n, room)
         for i in range(n):
             position = rows[i].position
-            room.scores[i] = query_scores[position]
-            room.grades[i] = query_grades[position]
-        to_single(room.grades, n, 1.0 / grade_unit, room.single_grades)
+            room.scores[i] = query.scores[position]
+            room.grades[i] = query.grades[position]
+        to_single(room.grades, n, 1.0 / query.grade_unit, room.single_grades)
         for i in range(n, end):
             room.scores[i] = room.scores[n - 1]
             room.single_grades[i] = EMPTY_GRADE
         if by_rows:
-            fill_worth(task, n, room.grades, discounts, room.worth, room.risen, room.shares)
+            fill_worth(task, n, room.grades, room.worth, room.risen, room.shares)
             to_single(room.worth, end, 1.0, room.single_worth)
             to_single(room.risen, end, 1.0, room.single_risen)
             if kind == SHARED:
@@ -480,36 +504,33 @@ cdef void query_gradients(
         top = min(task.truncation, n - 1, ranks_that_count(kind, n, by.worth, by.risen))
         memset(room.gradients, 0, end * sizeof(float))
         memset(room.hessians, 0, end * sizeof(float))
-        if clicks != NULL:
-            size += add_click_pairs(
-                kind, task.least_gap > 0 and not undecided, n, top, task.sigma, &by, rows, clicks, start,
-                room.scores, room.single_grades, room.gradients, room.hessians,
-            )
+        if query.clicked != NULL:
+            size += add_click_pairs(task, query, kind, top, &by, rows, room)
         else:
             size += add_pairs(
-                kind, task.least_gap > 0 and not undecided, task.norm != NONE, n, top, task.sigma, &by,
+                kind, is_spread(task, query), task.norm != NONE, n, top, task.sigma, &by,
                 room.scores, room.single_grades, room.distances, room.exponentials, room.gradients,
                 room.hessians,
             )
         if k == n_orders - 1:
             norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
             slope = scale
-            of_rows = query_weights
+            of_rows = query.weights
         for i in range(n):
             position = rows[i].position
             weight = norm if of_rows == NULL else norm * of_rows[position]
             gradient = room.gradients[i]
             hessian = room.hessians[i]
             if k > 0:  # add the sums of the orders before
-                gradient += out_gradients[position]
-                hessian += out_hessians[position]
-            out_gradients[position] = weight * (slope * gradient)
-            out_hessians[position] = weight * (slope * slope * hessian)
-    if clicks != NULL:
+                gradient += query.gradients[position]
+                hessian += query.hessians[position]
+            query.gradients[position] = weight * (slope * gradient)
+            query.hessians[position] = weight * (slope * slope * hessian)
+    if query.clicked != NULL:
         for i in range(n):
-            weight = (1.0 if query_weights == NULL else query_weights[i]) * unit / n_orders
-            clicks.clicked_costs[start + i] *= weight
-            clicks.unclicked_costs[start + i] *= weight
+            weight = (1.0 if query.weights == NULL else query.weights[i]) * unit / n_orders
+            query.clicked_costs[i] *= weight
+            query.unclicked_costs[i] *= weight
 
 
 cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t top) noexcept nogil:
@@ -536,25 +557,18 @@ cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t
 
 
 cdef void undecided_gradients(
-    const Task* task,
-    int64_t n,
-    const double* query_weights,
-    const float* worth,
-    const float* apart,
-    const Ranked* rows,     # sorted by falling grade
-    double* out_gradients,
-    double* out_hessians,
+    const Task* task, const Query* query, const Ranked* rows  # sorted by falling grade
 ) noexcept nogil:
     """The expected sums over the pairs of a query whose scores are all equal, over all orders of its rows.
 
     As rho is 1/2 for every pair, the sums of a row follow from the number of rows with higher and with lower
     grades, and from the sums of these grades.
     """
-    cdef double share = task.unit * mean_swap(n, worth, apart, min(task.truncation, n - 1))
+    cdef int64_t n = query.n, first = 0, last, i, position
+    cdef double share = task.unit * mean_swap(n, task.worth, task.apart, min(task.truncation, n - 1))
     cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
     cdef double curvature = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
     cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
-    cdef int64_t first = 0, last, i, position
     for i in range(n):
         total += rows[i].score
     while first < n:
@@ -562,7 +576,7 @@ cdef void undecided_gradients(
         last = first
         while last < n and rows[last].score == grade:
             last += 1
-        if worth == NULL:
+        if task.worth == NULL:
             pull = (n - last) - first
             spread = (n - last) + first
         else:
@@ -571,14 +585,27 @@ cdef void undecided_gradients(
         above += (last - first) * grade
         size += (last - first) * slope * share * spread
         for i in range(first, last):
-            out_gradients[rows[i].position] = -slope * share * pull
-            out_hessians[rows[i].position] = curvature * share * spread
+            query.gradients[rows[i].position] = -slope * share * pull
+            query.hessians[rows[i].position] = curvature * share * spread
         first = last
     norm = normed(task.norm, size)
     for position in range(n):
-        weight = norm if query_weights == NULL else norm * query_weights[position]
-        out_gradients[position] *= weight
-        out_hessians[position] *= weight
+        weight = norm if query.weights == NULL else norm * query.weights[position]
+        query.gradients[position] *= weight
+        query.hessians[position] *= weight
+
+
+cdef Task task_of(of):
+    """The part of a task that an objective, an OfPairs, says."""
+    cdef Task task
+    memset(&task, 0, sizeof(task))
+    task.sigma = of.steepness
+    task.least_gap = of.score_gap_norm or 0.0
+    task.norm = Norm[of.query_norm.upper()]
+    task.n_orders = of.n_orders
+    task.noise = of.noise / of.steepness
+    task.unit = 1.0
+    return task
 
 
 cdef class PairKernel:
@@ -616,18 +643,16 @@ cdef class PairKernel:
     cdef int n_threads
 
     def __init__(self, pairs, of, rows, int64_t truncation, Scratch scratch):
-        memset(&self.task, 0, sizeof(self.task))
-        self.task.pairs = pairs.kind
+        self.task = task_of(of)
+        self.task.pairs, self.task.unit = pairs.kind, pairs.unit
         self.task.low, self.task.at = pairs.limits
         self.task.truncation = truncation
-        self.task.sigma = of.steepness
-        self.task.least_gap = of.score_gap_norm or 0.0
-        self.task.norm = Norm[of.query_norm.upper()]
-        self.task.unit = pairs.unit
-        self.task.n_orders = of.n_orders
-        self.task.noise = of.noise / of.steepness
         self.seed = of.seed
         self.grades, self.table, self.worth, self.apart = pairs.grades, pairs.table, pairs.worth, pairs.apart
+        if self.worth is not None:
+            self.task.worth = &self.worth[0]
+        if self.apart is not None:
+            self.task.apart = &self.apart[2 * LANES]
         self.labels = rows.narrow_labels if pairs.grades is None else None
         self.weights, self.offsets, self.first_rows = rows.weights, rows.offsets, rows.share.first_rows
         self.task.n_rows = rows.share.n_rows or self.offsets[self.offsets.shape[0] - 1]
@@ -645,61 +670,54 @@ cdef class PairKernel:
         double[:, ::1] out_costs=None,     # OUT  if clicked is given: clicked, unclicked costs of each row
     ):
         """Each row's gradient and hessian: sums of lambda, sigma^2 weight rho (1 - rho) over its pairs."""
-        cdef int64_t q, start, n
-        cdef const float* worths = &self.worth[0] if self.worth is not None else NULL
-        cdef const float* gaps = &self.apart[2 * LANES] if self.apart is not None else NULL
-        cdef const double* row_weights = &self.weights[0] if self.weights is not None else NULL
-        cdef const double* query_grades
-        cdef double grade_unit
-        cdef bint undecided, by_label = self.grades is None, of_clicks = clicked is not None
-        cdef bint is_numbered = self.first_rows is not None
-        cdef int thread
-        cdef Room room
-        cdef Clicks clicks
         cdef Task task = self.task
-        memset(&clicks, 0, sizeof(clicks))
-        if of_clicks:
+        cdef Query rows
+        if not scores.shape[0]:
+            return
+        memset(&rows, 0, sizeof(rows))
+        rows.scores, rows.gradients, rows.hessians = &scores[0], &out_gradients[0], &out_hessians[0]
+        if self.weights is not None:
+            rows.weights = &self.weights[0]
+        if clicked is not None:
             out_costs[:] = 0.0
-            clicks.clicked = &clicked[0]
-            clicks.unclicked = &unclicked[0]
-            clicks.clicked_costs = &out_costs[0, 0]
-            clicks.unclicked_costs = &out_costs[1, 0]
+            rows.clicked, rows.unclicked = &clicked[0], &unclicked[0]
+            rows.clicked_costs, rows.unclicked_costs = &out_costs[0, 0], &out_costs[1, 0]
         task.key = portable_key(self.seed, stream)
         self.deal.begin()
         with nogil, parallel(num_threads=self.n_threads):
-            thread = threadid()
-            room = self.scratch.of_thread(thread)
-            while True:
-                q = self.deal.take(thread)
-                if q < 0:
-                    break
-                start = self.offsets[q]
-                n = self.offsets[q + 1] - start
-                if by_label:
-                    query_grades = room.row_grades
-                    look_up(&self.table[q, 0], &self.labels[start], n, room.row_grades)
-                    grade_unit = unit_of(&self.table[q, 0], self.table.shape[1])
+            self.work(threadid(), &task, &rows)
+
+    cdef void work(self, int thread, const Task* task, const Query* rows) noexcept nogil:
+        """What one thread does."""
+        cdef Room room = self.scratch.of_thread(thread)
+        cdef Query query
+        cdef int64_t q = self.deal.take(thread)
+        while q >= 0:
+            query = self.query_of(q, rows, &room)
+            if all_equal(query.grades, query.n):
+                memset(query.gradients, 0, query.n * sizeof(double))
+                memset(query.hessians, 0, query.n * sizeof(double))
+            else:
+                query.undecided = all_equal(query.scores, query.n)
+                if query.undecided and task.pairs < ERR and query.clicked == NULL:
+                    undecided_gradients(task, &query, sort_query(query.grades, query.n, &room))
                 else:
-                    query_grades = &self.grades[start]
-                    grade_unit = unit_of(query_grades, n) if worths != NULL else 1.0
-                if all_equal(query_grades, n):
-                    memset(&out_gradients[start], 0, n * sizeof(double))
-                    memset(&out_hessians[start], 0, n * sizeof(double))
-                    continue
-                undecided = all_equal(&scores[start], n)
-                if undecided and task.pairs < ERR and not of_clicks:
-                    undecided_gradients(
-                        &task, n, row_weights + start if row_weights != NULL else NULL, worths, gaps,
-                        sort_query(query_grades, n, &room),
-                        &out_gradients[start], &out_hessians[start],
-                    )
-                else:
-                    query_gradients(
-                        &task, n, start, self.first_rows[q] if is_numbered else start, query_grades,
-                        grade_unit, row_weights + start if row_weights != NULL else NULL,
-                        &scores[start], worths, gaps, undecided, &room, &clicks if of_clicks else NULL,
-                        &out_gradients[start], &out_hessians[start],
-                    )
+                    query_gradients(task, &query, &room)
+            q = self.deal.take(thread)
+
+    cdef Query query_of(self, int64_t q, const Query* rows, const Room* room) noexcept nogil:
+        cdef int64_t start = self.offsets[q]
+        cdef Query query = query_from(rows, start, self.offsets[q + 1] - start)
+        if self.first_rows is not None:
+            query.first_row = self.first_rows[q]
+        if self.grades is None:
+            query.grades = room.row_grades
+            look_up(&self.table[q, 0], &self.labels[start], query.n, room.row_grades)
+            query.grade_unit = unit_of(&self.table[q, 0], self.table.shape[1])
+        else:
+            query.grades = &self.grades[start]
+            query.grade_unit = unit_of(query.grades, query.n) if self.worth is not None else 1.0
+        return query
 
     def losses(
         self,
@@ -757,38 +775,52 @@ def noisy(
         perturb(scores.shape[0], &scores[0], noise, portable_key(seed, stream), first, &out[0])
 
 
-def given_gradients(
-    const double[::1] grades,      # IN   of one query
-    const double[::1] weights,     # IN   or None
-    const double[::1] scores,      # IN
-    const float[:, ::1] deltas,    # IN   the weight of each pair; the lines are in whole_chunks
-    double unit,                   # IN   a factor of the weights
-    double sigma,
-    double least_gap,
-    int norm,
-    Scratch scratch,
-    double[::1] out_gradients,     # OUT
-    double[::1] out_hessians,      # OUT
-):
-    """As `gradients`, for one query and given weights of its pairs."""
-    cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
-    cdef double size, factor, weight
-    cdef Room room = scratch.of_thread(0)
-    cdef Weighing by
-    memset(&by, 0, sizeof(by))
-    by.deltas = &deltas[0, 0]
-    by.least_gap = <float>least_gap
-    by.shuffled = True
-    for i in range(end):
-        room.scores[i] = scores[min(i, n - 1)]
-        room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
-        room.gradients[i] = room.hessians[i] = 0.0
-    size = add_pairs(
-        GIVEN, least_gap > 0, norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades,
-        room.distances, room.exponentials, room.gradients, room.hessians,
-    )
-    factor = normed(norm, 2.0 * sigma * unit * size) * unit
-    for i in range(n):
-        weight = factor if weights is None else factor * weights[i]
-        out_gradients[i] = weight * (sigma * room.gradients[i])
-        out_hessians[i] = weight * (sigma * sigma * room.hessians[i])
+cdef class GivenPairs:
+    """Pairs whose weights are given, query by query.
+
+    Parameters
+    ----------
+    of : OfPairs
+        As for `PairKernel`; no orders are drawn here.
+    scratch : Scratch
+    """
+
+    cdef Task task
+    cdef Scratch scratch
+
+    def __init__(self, of, Scratch scratch):
+        self.task, self.scratch = task_of(of), scratch
+
+    def gradients(
+        self,
+        const double[::1] grades,      # IN   of one query
+        const double[::1] weights,     # IN   or None
+        const double[::1] scores,      # IN
+        const float[:, ::1] deltas,    # IN   the weight of each pair; the lines are in whole_chunks
+        double unit,                   # IN   a factor of these weights
+        double[::1] out_gradients,     # OUT
+        double[::1] out_hessians,      # OUT
+    ):
+        """As those of `PairKernel`, for one query."""
+        cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
+        cdef double sigma = self.task.sigma, size, factor, weight
+        cdef bint spread = self.task.least_gap > 0 and not all_equal(&scores[0], n)
+        cdef Room room = self.scratch.of_thread(0)
+        cdef Weighing by
+        memset(&by, 0, sizeof(by))
+        by.deltas = &deltas[0, 0]
+        by.least_gap = <float>self.task.least_gap
+        by.shuffled = True
+        for i in range(end):
+            room.scores[i] = scores[min(i, n - 1)]
+            room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
+            room.gradients[i] = room.hessians[i] = 0.0
+        size = add_pairs(
+            GIVEN, spread, self.task.norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades,
+            room.distances, room.exponentials, room.gradients, room.hessians,
+        )
+        factor = normed(self.task.norm, 2.0 * sigma * unit * size) * unit
+        for i in range(n):
+            weight = factor if weights is None else factor * weights[i]
+            out_gradients[i] = weight * (sigma * room.gradients[i])
+            out_hessians[i] = weight * (sigma * sigma * room.hessians[i])

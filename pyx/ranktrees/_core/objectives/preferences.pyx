@@ -42,60 +42,71 @@ cdef inline double minus_slope_of(int cost, double steepness, double gap, double
     return steepness * wrong
 
 
-def gradients(
-    int cost,                      # IN   of `Cost`
-    const int64_t[::1] starts,     # IN
-    const int64_t[::1] others,     # IN
-    const double[::1] won,         # IN
-    const double[::1] lost,        # IN
-    const double[::1] scores,      # IN
-    double steepness,              # IN   sigma, or the margin
-    double[::1] out_gradients,     # OUT
-    double[::1] out_hessians,      # OUT
-    int n_threads,
-):
-    """Compute the gradient and hessian of each row: the sums over its entries."""
-    cdef int64_t i, k
-    cdef double gap, gradient, hessian, curvature
-    for i in prange(
-        scores.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=64,
-    ):
-        gradient = 0.0
-        hessian = 0.0
-        for k in range(starts[i], starts[i + 1]):
-            gap = scores[i] - scores[others[k]]
-            curvature = 0.0
-            gradient = gradient - won[k] * minus_slope_of(cost, steepness, gap, &curvature)
-            hessian = hessian + won[k] * curvature
-            gradient = gradient + lost[k] * minus_slope_of(cost, steepness, -gap, &curvature)
-            hessian = hessian + lost[k] * curvature
-        out_gradients[i] = gradient
-        out_hessians[i] = hessian
+cdef class Preferred:
+    """Preferences of a fit, and what their pairs cost.
 
+    Parameters
+    ----------
+    cost : Cost
+    steepness : float
+        sigma, or the margin.
+    entries : tuple of ndarray
+        ``starts``, ``others``, ``won`` and ``lost``: see above.
+    n_threads : int
+    """
 
-def costs(
-    int cost,                      # IN   of `Cost`
-    const int64_t[::1] starts,     # IN
-    const int64_t[::1] others,     # IN
-    const double[::1] won,         # IN
-    const double[::1] lost,        # IN
-    const double[::1] scores,      # IN
-    double steepness,              # IN   sigma, or the margin
-    double[::1] out,               # OUT  one per row
-    int n_threads,
-):
-    """Sum the costs of the pairs of each row with the rows after it."""
-    cdef int64_t i, k
-    cdef double gap, sum
-    for i in prange(
-        scores.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,
-        schedule="dynamic", chunksize=64,
+    cdef int cost, n_threads
+    cdef double steepness
+    cdef const int64_t[::1] starts, others
+    cdef const double[::1] won, lost
+
+    def __init__(self, cost, steepness, entries, n_threads):
+        self.cost, self.steepness, self.n_threads = cost, steepness, n_threads
+        self.starts, self.others, self.won, self.lost = entries
+
+    def gradients(
+        self,
+        const double[::1] scores,      # IN
+        double[::1] out_gradients,     # OUT
+        double[::1] out_hessians,      # OUT
     ):
-        sum = 0.0
-        for k in range(starts[i], starts[i + 1]):
-            if others[k] > i:
-                gap = scores[i] - scores[others[k]]
-                sum = sum + won[k] * cost_of(cost, steepness, gap)
-                sum = sum + lost[k] * cost_of(cost, steepness, -gap)
-        out[i] = sum
+        """Compute the gradient and hessian of each row: the sums over its entries."""
+        cdef int64_t i, k
+        cdef double gap, gradient, hessian, curvature
+        for i in prange(
+            scores.shape[0], nogil=True, num_threads=self.n_threads, use_threads_if=self.n_threads > 1,
+            schedule="dynamic", chunksize=64,
+        ):
+            gradient = 0.0
+            hessian = 0.0
+            for k in range(self.starts[i], self.starts[i + 1]):
+                gap = scores[i] - scores[self.others[k]]
+                curvature = 0.0
+                gradient = gradient - self.won[k] * minus_slope_of(self.cost, self.steepness, gap, &curvature)
+                hessian = hessian + self.won[k] * curvature
+                gradient = gradient + self.lost[k] * minus_slope_of(
+                    self.cost, self.steepness, -gap, &curvature
+                )
+                hessian = hessian + self.lost[k] * curvature
+            out_gradients[i] = gradient
+            out_hessians[i] = hessian
+
+    def costs(
+        self,
+        const double[::1] scores,      # IN
+        double[::1] out,               # OUT  one per row
+    ):
+        """Sum the costs of the pairs of each row with the rows after it."""
+        cdef int64_t i, k
+        cdef double gap, sum
+        for i in prange(
+            scores.shape[0], nogil=True, num_threads=self.n_threads, use_threads_if=self.n_threads > 1,
+            schedule="dynamic", chunksize=64,
+        ):
+            sum = 0.0
+            for k in range(self.starts[i], self.starts[i + 1]):
+                if self.others[k] > i:
+                    gap = scores[i] - scores[self.others[k]]
+                    sum = sum + self.won[k] * cost_of(self.cost, self.steepness, gap)
+                    sum = sum + self.lost[k] * cost_of(self.cost, self.steepness, -gap)
+            out[i] = sum

@@ -2,7 +2,7 @@
 import numpy as np
 
 from ranktrees._core.support.records cimport (
-    Bin, Centroid, Column, Digit, Group, Leaf, Member, Node, Offer, Plan, Plane, Split,
+    Bin, Centroid, Column, Digit, Group, Leaf, Member, Node, Offer, PartedLeaf, Plan, Plane, Split,
 )
 
 cdef Bin one_bin
@@ -12,6 +12,7 @@ cdef Centroid one_centroid
 cdef Offer one_offer
 cdef Split one_split
 cdef Leaf one_leaf
+cdef PartedLeaf one_parted_leaf
 cdef Node one_node
 cdef Column one_column
 cdef Plane one_plane
@@ -25,6 +26,7 @@ CENTROID = np.asarray(<Centroid[:1]> &one_centroid).dtype
 OFFER = np.asarray(<Offer[:1]> &one_offer).dtype
 SPLIT = np.asarray(<Split[:1]> &one_split).dtype
 LEAF = np.asarray(<Leaf[:1]> &one_leaf).dtype
+PARTED_LEAF = np.asarray(<PartedLeaf[:1]> &one_parted_leaf).dtype
 NODE = np.asarray(<Node[:1]> &one_node).dtype
 COLUMN = np.asarray(<Column[:1]> &one_column).dtype
 PLANE = np.asarray(<Plane[:1]> &one_plane).dtype

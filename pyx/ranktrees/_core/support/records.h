@@ -21,6 +21,14 @@ typedef struct {
 } Member;
 
 typedef struct {
+    int64_t first_byte;
+    const int64_t *first_member;
+    const Member *members;
+    const uint8_t *values;
+    const int32_t *cells;
+} JointBytes;
+
+typedef struct {
     double value, mass, gradient, hessian;
 } Centroid;
 

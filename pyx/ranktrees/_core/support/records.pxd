@@ -59,6 +59,16 @@ cdef extern from "support/records.h":
         int32_t unused
 
 
+# The bytes of rows that are joint columns, from first_byte on: where the members of each begin, and the pairs.
+cdef extern from "support/records.h":
+    ctypedef struct JointBytes:
+        int64_t first_byte
+        const int64_t* first_member
+        const Member* members
+        const uint8_t* values
+        const int32_t* cells
+
+
 # Rows whose values of a feature a streaming histogram has merged: the mean of the values, the number of rows,
 # and the sums of their gradients and hessians.
 cdef extern from "support/records.h":
@@ -115,6 +125,20 @@ cdef struct Leaf:
     int32_t splits_below   # the most splits one below the other; 0 if too small, too deep, or all rows agree
     int32_t[4] shortlist   # the features that seem best in a coarse search, ascending, padded with -1
     int32_t forced_feature  # the feature that it must be split by, or -1
+
+
+# The ends of what some rows want: their highest gradient / hessian, and minus their lowest.
+cdef struct Ends:
+    double highest
+    double minus_lowest
+
+
+# What a rank, or all of them, knows of a leaf once its rows are parted.
+cdef struct PartedLeaf:
+    int64_t n_left         # rows that go left
+    int64_t n_lacking      # stretches in which some rows have no value
+    Ends left
+    Ends right
 
 
 # A node of a finished tree. feature is -1 in a leaf. Children come after their parent. A row goes left if
