@@ -261,7 +261,6 @@ def test_small_leaves_find_their_codes_between_unused_bytes(n_features, monkeypa
 
 
 def test_no_features():
-    packing = Packing(
-        np.zeros((3, 2), np.uint8, "F"), np.arange(0), [], np.zeros(2, int), np.zeros(2, int), 0
-    )
+    nowhere = np.zeros(2, int)
+    packing = Packing(np.zeros((3, 2), np.uint8, "F"), np.arange(0), [], nowhere, nowhere, 0)
     assert (packing.n_bytes, packing.bytes.shape) == (0, (3, 0))

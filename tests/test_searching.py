@@ -51,6 +51,9 @@ def kind_of(split_search, n_features, *, n_bins=20, categorical=(), usable=None,
         (2 * MANY_FEATURES, {"missing": "three_way", "max_features": 16}, DirectSearch),
         (MANY_FEATURES - 1, {"interactions": [{0, 1}]}, DirectSearch),
         (MANY_FEATURES, {"usable": np.empty(0, int)}, DirectSearch),
+        (MANY_FEATURES, {"n_bins": 8}, CoarseToFine),
+        (MANY_FEATURES, {"n_bins": 7}, FullSearch),
+        (MANY_FEATURES, {"n_bins": 7, "max_features": 16}, CoarseToFine),
     ],
 )
 def test_auto_looks_coarsely_first_where_splits_choose_among_many_numbers(n_features, options, expected):

@@ -269,6 +269,8 @@ class SearchOfLines(Search):
     ) -> None:
         super().__init__(codes, mapper, packing, constraints, prices, order, sums, sizes)
         self.packing = packing
+        if len(packing.joint.members):
+            self.few_rows = 0
         self.lines, self.lanes = np.empty((0, 0), np.int64), 1
         self.builder = self.builder_of(order, sums)
         self.most_lines = sizes.n_rows // max(1, self.few_rows) + 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktrees.binning.edges import MOST_BINS
 from ranktrees.growing.over_ranks import search_over_ranks
-from ranktrees.growing.packing import LongCodes, coarse_packing, full_packing
+from ranktrees.growing.packing import COARSE_CELLS, LongCodes, coarse_packing, full_packing
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch, StreamingSearch
 from ranktrees.processes.communicator import ALONE
 
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 
 # "auto" searches coarsely first if there are at least this many features, and each split considers at least
 # this share of them. For fewer features, going through the rows of a leaf is faster than adding up the cells
-# of all.
+# of all. If features have few bins, as flags and words do, cells save nothing; but where leaves draw features,
+# a full search goes through the rows once for each of them.
 MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
+FEW_CELLS = COARSE_CELLS / 2  # for each feature, on average
 STREAMING = ("streaming", "pgbrt")  # by streaming histograms; the first has splits confirmed by the rows
 
 
@@ -91,7 +93,9 @@ def searches(
             n_features >= MANY_FEATURES
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
-        split_search = "coarse_to_fine" if many and not categorical and not three_way else "full"
+        few_cells = (mapper.n_bins[constraints.usable] + 1).sum() <= FEW_CELLS * n_features
+        coarse = many and (constraints.draws_features or not few_cells)
+        split_search = "coarse_to_fine" if coarse and not categorical and not three_way else "full"
     if not ranks.alone and codes.itemsize > 1 and split_search not in STREAMING:
         raise ValueError(
             f"split_search={split_search!r} tries every distinct value, and ranks that train together "

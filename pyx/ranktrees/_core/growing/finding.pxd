@@ -42,7 +42,9 @@ cdef class Finder(Scanner):
     cdef int64_t n_words, mark_words
     cdef int64_t[:, :, ::1] joint_sums  # by thread, joint column, and value of that column
     cdef Bin[:, :, ::1] joint_bins
-    cdef int64_t[:, ::1] summed, filled  # by thread and column: the scan in which these were set
+    cdef uint32_t[:, :, ::1] joint_counts
+    cdef int64_t[:, ::1] summed, filled, counted  # by thread and column: the scan in which these were set
+    cdef int32_t[:, ::1] splittable
     cdef int64_t[:, ::1] scans           # by thread: how many there were
     cdef Split[::1] found
     cdef object found_records  # the array that found views, as making an array of a view of records is slow
@@ -88,6 +90,10 @@ cdef class Finder(Scanner):
     cdef void add_column(
         self, const Leaf* leaf, int64_t f, bint exact, Bin* cells, uint64_t* touched
     ) noexcept nogil
+    cdef int64_t keep_splittable(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread
+    ) noexcept nogil
+    cdef int64_t n_unusual(self, const Leaf* leaf, int64_t f, bint exact, int thread) noexcept nogil
     cdef bint is_joint(self, int64_t f) noexcept nogil
     cdef void sum_joint(self, const Leaf* leaf, int64_t f, int thread, int64_t* cells) noexcept nogil
     cdef void fill_joint(self, const Leaf* leaf, int64_t f, int thread, Bin* cells) noexcept nogil

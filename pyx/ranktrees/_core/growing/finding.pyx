@@ -152,7 +152,9 @@ cdef class Finder(Scanner):
             n_columns = codes.columns.shape[1]
         self.joint_sums = np.zeros((n_threads, n_columns, CELLS + 1), np.int64)
         self.joint_bins = np.zeros((n_threads, n_columns, CELLS + 1), BIN)
-        self.summed, self.filled = np.zeros((2, n_threads, n_columns), np.int64)
+        self.joint_counts = np.zeros((n_threads, n_columns, CELLS), np.uint32)
+        self.summed, self.filled, self.counted = np.zeros((3, n_threads, n_columns), np.int64)
+        self.splittable = room_for_each(n_threads, n_features if n_columns else 0, np.int32)
         self.scans = room_for_each(n_threads, 1, np.int64)
         n_words = (np.diff(mapper.offsets).max(initial=0) + 4095) // 4096
         self.n_words = n_words
@@ -318,6 +320,9 @@ cdef class Finder(Scanner):
         self.scans[thread, 0] += 1
         while width > 0 and features[width - 1] < 0:
             width -= 1
+        if self.columns.n_joint:
+            width = self.keep_splittable(leaf, features, width, exact, thread)
+            features = &self.splittable[thread, 0]
         if self.plain and n_rows <= FEW:
             self.scan_few(leaf, features, width, exact, thread, best)
             return
@@ -389,6 +394,41 @@ cdef class Finder(Scanner):
             else:
                 self.scan_sums(leaf, features[j], sums, NULL, exact, best)
                 sums += COPIES * CELLS
+
+    cdef int64_t keep_splittable(
+        self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread
+    ) noexcept nogil:
+        """Keep the features that may part the rows of a leaf: of those that share columns, few may.
+
+        A child with rows of unusual codes only must be large enough; at least one row must not be quiet.
+        """
+        cdef int32_t* kept = &self.splittable[thread, 0]
+        cdef double least = max(1.0, self.rules.min_samples_leaf) if exact else 1.0
+        cdef int64_t k, n = 0
+        for k in range(width):
+            kept[n] = features[k]
+            if not self.is_joint(features[k]) or self.n_unusual(leaf, features[k], exact, thread) >= least:
+                n += 1
+        return n
+
+    cdef int64_t n_unusual(self, const Leaf* leaf, int64_t f, bint exact, int thread) noexcept nogil:
+        """The number of rows of a leaf with unusual codes, quiet ones included if ``exact``."""
+        cdef const AllColumns* all = &self.columns.all
+        cdef int32_t c = all.column_of[f], j = all.joint_of[f]
+        cdef uint32_t* counts = &self.joint_counts[thread, c, 0]
+        cdef const uint8_t* column
+        cdef int64_t i, n = 0
+        if self.counted[thread, c] != self.scans[thread, 0]:
+            self.counted[thread, c] = self.scans[thread, 0]
+            column = column_with(all, f)
+            memset(counts, 0, CELLS * sizeof(uint32_t))
+            for i in range(leaf.start, leaf.stop):
+                counts[column[self.order[i]]] += 1
+            for i in range(leaf.quiet_start, leaf.quiet_stop if exact else leaf.quiet_start):
+                counts[column[self.order[i]]] += 1
+        for i in range(all.first_pair[j], all.first_pair[j + 1]):
+            n += counts[all.values[i]]
+        return n
 
     cdef bint is_joint(self, int64_t f) noexcept nogil:
         """Whether a feature shares its column with others."""

@@ -59,7 +59,7 @@ cdef extern from "support/records.h":
         int32_t unused
 
 
-# The bytes of rows that are joint columns, from first_byte on: where the members of each begin, and the pairs.
+# The bytes of rows that are joint columns, from first_byte on: where the members of each begin, and pairs.
 cdef extern from "support/records.h":
     ctypedef struct JointBytes:
         int64_t first_byte
