@@ -189,6 +189,32 @@ def test_some_trees_and_some_rows(n_rows, as_sparse):
     assert sums[others].tobytes() == ensemble.first(19).predict(X)[others].tobytes()
 
 
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n_rows=st.sampled_from([1, 127, 300]),
+    rate=st.sampled_from([0.0, 0.02, 0.1, 0.5]),
+    missing=st.booleans(),
+    n_threads=st.integers(1, 2),
+)
+def test_codes_of_sparse_rows_are_those_of_dense_ones(seed, n_rows, rate, missing, n_threads):
+    """However few values there are; values of the same place are added up."""
+    rng = np.random.default_rng(seed)
+    categories = [np.arange(9.0) if f % 5 == 0 else None for f in range(20)]
+    ensemble = grown(rng, rng.integers(2, 40, size=9), 20, categories=categories)
+    X = np.where(rng.random((n_rows, 20)) < rate, reference.random_rows(rng, ensemble, n_rows), 0.0)
+    X[np.isnan(X) & (rng.random(X.shape) < (0.5 if missing else 1.0))] = 0.0
+    once = sparse.csr_array(X)
+    data = np.column_stack([once.data, np.zeros(once.nnz)]).ravel()
+    twice = sparse.csr_array((data, np.repeat(once.indices, 2), 2 * once.indptr), shape=X.shape)
+    expected, scorer = ensemble.scorer.encode(X), ensemble.scorer
+    for rows in (once, twice):
+        codes = scorer.encode(rows, n_threads)
+        for block, (found, own) in enumerate(zip(codes, expected, strict=True)):
+            there = min(128, n_rows - 128 * block)
+            np.testing.assert_array_equal(found[:-1, :there], own[:-1, :there])
+            assert found[-1, 0] == own[-1, 0]
+
+
 @pytest.mark.parametrize("missing_in", [[], [5], [5, 130]])
 def test_missing_values_matter_only_to_blocks_that_have_them(missing_in):
     rng = np.random.default_rng(2)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # "auto" searches coarsely first if there are at least this many features, and each split considers at least
 # this share of them. For fewer features, going through the rows of a leaf is faster than adding up the cells
-# of all. If features have few bins, as flags and words do, cells save nothing; but where leaves draw features,
-# a full search goes through the rows once for each of them.
+# of all. With few bins a feature, as flags and words have, cells save nothing; but where leaves draw
+# features, a full search goes through the rows once for each of them.
 MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
 FEW_CELLS = COARSE_CELLS / 2  # for each feature, on average

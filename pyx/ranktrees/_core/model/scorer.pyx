@@ -73,6 +73,7 @@ cdef enum:
     MOST_CATEGORIES = 256
     MISSING = 255
     MARK_BITS = 8
+    FEW_VALUES = 8             # encoding a value by itself takes as long as encoding this many together
     NEVER = 1 << 12
 
 ROWS_PER_BLOCK = BLOCK_ROWS
@@ -557,15 +558,13 @@ cdef void encode_dense_block(
 
 cdef inline bint scatter(
     const Questions *asked, const floating *values, const integer *features, int64_t start, int64_t stop,
-    int64_t n_values, double *to, bint clear,
+    double *to, uint8_t *codes, bint *missing,
 ) noexcept nogil:
-    # Add a sparse row to its places in the columns of a block, or clear these places. Return whether an index
-    # of the row is out of bounds.
+    # Add a sparse row to its places in the columns of a block, and encode these. Return whether an index of
+    # the row is out of bounds.
     cdef int64_t i, feature
     cdef int32_t column
     cdef bint outside = False
-    if start < 0 or stop < start or stop > n_values:
-        return True
     for i in range(start, stop):
         feature = features[i]
         if feature < 0 or feature >= asked.n_features:
@@ -573,26 +572,53 @@ cdef inline bint scatter(
             continue
         column = asked.column_of_feature[feature]
         if column >= 0:
-            to[column * BLOCK_ROWS] = 0.0 if clear else to[column * BLOCK_ROWS] + values[i]
+            to[column * BLOCK_ROWS] += values[i]
+            if codes != NULL:
+                missing[0] |= encode_column(
+                    asked, &asked.columns[column], to + column * BLOCK_ROWS, 1, codes
+                )
     return outside
+
+
+cdef inline void clear(
+    const Questions *asked, const integer *features, int64_t start, int64_t stop, double *to
+) noexcept nogil:
+    # Clear the places of a sparse row.
+    cdef int64_t i
+    cdef int32_t column
+    for i in range(start, stop):
+        if 0 <= features[i] < asked.n_features:
+            column = asked.column_of_feature[features[i]]
+            if column >= 0:
+                to[column * BLOCK_ROWS] = 0.0
 
 
 cdef int encode_sparse_block(
     const Questions *asked, const floating *values, const integer *features, const integer *row_offsets,
-    Py_ssize_t n_rows, int64_t n_values, double *dense, uint8_t *codes,
+    Py_ssize_t n_rows, int64_t n_values, double *dense, const uint8_t *of_zeros, uint8_t *codes,
 ) noexcept nogil:
+    # Encode each value of the block; or, if few are there, those, in a copy of the codes of zeros.
     cdef Py_ssize_t i
     cdef bint missing = False
     cdef int outside = 0
+    cdef bint few
+    for i in range(n_rows):
+        if row_offsets[i] < 0 or row_offsets[i + 1] < row_offsets[i] or row_offsets[i + 1] > n_values:
+            return True
+    few = FEW_VALUES * (row_offsets[n_rows] - row_offsets[0]) < asked.n_columns * n_rows
+    if few:
+        memcpy(codes, of_zeros, asked.n_planes * BLOCK_ROWS)
     for i in range(n_rows):
         outside |= scatter(
-            asked, values, features, row_offsets[i], row_offsets[i + 1], n_values, dense + i, False
+            asked, values, features, row_offsets[i], row_offsets[i + 1], dense + i,
+            codes + i if few else NULL, &missing,
         )
-    for i in range(asked.n_columns):
-        missing |= encode_column(asked, &asked.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
+    if not few:
+        for i in range(asked.n_columns):
+            missing |= encode_column(asked, &asked.columns[i], dense + i * BLOCK_ROWS, n_rows, codes)
     codes[asked.n_planes * BLOCK_ROWS] = missing
     for i in range(n_rows):
-        scatter(asked, values, features, row_offsets[i], row_offsets[i + 1], n_values, dense + i, True)
+        clear(asked, features, row_offsets[i], row_offsets[i + 1], dense + i)
     return outside
 
 
@@ -661,8 +687,11 @@ cdef class Encoder:
         """Encode rows of a CSR matrix; an absent value is 0. Return whether an index is out of bounds."""
         cdef Questions asked = self.questions(coders)
         cdef Py_ssize_t block, start, n_rows = row_offsets.shape[0] - 1
-        cdef int64_t n_values = min(data.shape[0], indices.shape[0])
+        cdef int64_t n_values = min(data.shape[0], indices.shape[0]), i
         cdef int n_outside = 0
+        cdef uint8_t[:, ::1] of_zeros = np.empty((self.planes.shape[0], BLOCK_ROWS), np.uint8)
+        for i in range(self.columns.shape[0]):
+            encode_column(&asked, &self.columns[i], &dense[0, i, 0], BLOCK_ROWS, &of_zeros[0, 0])
         for block in prange(
             codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
             use_threads_if=n_threads > 1,
@@ -671,7 +700,7 @@ cdef class Encoder:
             n_outside += encode_sparse_block(
                 &asked, &data[0], &indices[0], &row_offsets[start],
                 min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values, &dense[threadid(), 0, 0],
-                &codes[block, 0, 0],
+                &of_zeros[0, 0], &codes[block, 0, 0],
             )
         return n_outside > 0
 
