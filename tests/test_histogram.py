@@ -156,9 +156,8 @@ def test_neither_order_nor_threads_show(lanes, same):
 def test_lanes_do_not_carry_into_each_other(n_threads):
     """Negative gradients, and hessians up to the very limit of their 32 bits."""
     gradients, hessians = np.array([-1, -(2**30), -(2**30) + 1]), np.array([2**31, 2**31 - 1, 0])
-    packing = Packing(
-        np.zeros((3, 1), np.uint8, "F"), [0], [np.array([0, 1])], np.zeros(1, int), np.ones(1, int), 2
-    )
+    codes, cells = np.zeros((3, 1), np.uint8, "F"), [np.array([0, 1])]
+    packing = Packing(codes, np.zeros(1, int), cells, np.zeros(1, int), np.ones(1, int), 2)
     order = np.arange(3, dtype=np.uint32)
     leaves, sums = np.zeros(1, LEAF), (gradients << 32) + hessians
     leaves["stop"] = 3
