@@ -9,6 +9,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker, make_ranking
 from ranktrees.binning.mapper import BinMapper
+from ranktrees.growing import split_search
 from ranktrees.growing.constraints import Constraints
 from ranktrees.growing.over_ranks import FullOverRanks
 from ranktrees.growing.searching import CoarseToFine, DirectSearch, FullSearch
@@ -53,7 +54,8 @@ def kind_of(split_search, n_features, *, n_bins=20, categorical=(), usable=None,
         (MANY_FEATURES, {"usable": np.empty(0, int)}, DirectSearch),
         (MANY_FEATURES, {"n_bins": 8}, CoarseToFine),
         (MANY_FEATURES, {"n_bins": 7}, FullSearch),
-        (MANY_FEATURES, {"n_bins": 7, "max_features": 16}, CoarseToFine),
+        (MANY_FEATURES, {"n_bins": 7, "max_features": 16}, FullSearch),
+        (MANY_FEATURES - 1, {"n_bins": 7, "max_features": 16}, DirectSearch),
     ],
 )
 def test_auto_looks_coarsely_first_where_splits_choose_among_many_numbers(n_features, options, expected):
@@ -412,3 +414,29 @@ def test_ranks_send_sums_and_numbers_of_rows_in_few_bits(options, most, monkeypa
     assert together(4, train) == 4 * [ranker.fit(X, y, qid=qid).ensemble_.nodes.tobytes()]
     assert max(bytes_of_cell[True]) <= 1.01 * most
     assert max(bytes_of_cell[False]) <= 2
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"min_samples_leaf": 1},
+        {"gradient_sampling": None},
+        {"feature_costs": np.linspace(0, 1, 80), "cost_weight": 0.01},
+        {"monotonic_cst": {3: 1, 4: -1}},
+    ],
+)
+def test_features_that_leaves_draw_are_searched_by_lines_or_by_rows(options, n_jobs, monkeypatch):
+    """Flags: a line of all bins is short, and shows the splits that the rows show."""
+    monkeypatch.setattr(parallel, "VALUES_PER_THREAD", 1)
+    rng = np.random.default_rng(0)
+    X = (rng.random((3000, 80)) < rng.choice([0.01, 0.05, 0.3], 80)) * rng.choice([1.0, 2.0], (3000, 80))
+    X[rng.random(X.shape) < 0.01] = np.nan
+    y = np.nan_to_num(X) @ rng.normal(size=80) + rng.normal(size=3000)
+    rules = {"max_iter": 4, "max_features": 0.2, "split_search": "full", "random_state": 0, "n_jobs": n_jobs}
+    model, found = HistGBRTRegressor(**rules, **options), []
+    for many in (80, 81):
+        monkeypatch.setattr(split_search, "MANY_FEATURES", many)
+        found.append(model.fit(X, y, np.abs(y)).ensemble_.nodes.tobytes())
+    assert found[0] == found[1]

@@ -123,9 +123,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
           best, and considers all bins of those. It is two to three times faster than "full", with little or
           no loss of accuracy (see the performance pages).
         - "auto" is "coarse_to_fine" if there are at least 64 features, none of them categorical, and each
-          split considers at least an eighth of them, unless ``handle_missing="three_way"``, or each split
-          considers all features and these have few bins (up to 7 on average, as flags and words have).
-          Otherwise it is "full".
+          split considers at least an eighth of them, unless ``handle_missing="three_way"``, or features have
+          few bins (up to 7 on average), as flags and words have. Otherwise it is "full".
         - "exact" makes a bin of each distinct value, so that every cut half-way between two neighbouring
           values is tried. It is the reference for the others. It is slower, and takes 4 bytes of memory per
           value of ``X`` if a feature has more than 255 distinct values, and 8 bytes per distinct value.

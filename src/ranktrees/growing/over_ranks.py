@@ -221,13 +221,8 @@ class FullOverRanks(LinesOverRanks, FullSearch):
         ]
         self.finder.choose_among(ids, np.concatenate(rows, axis=1).view(found.dtype))
 
-    def verify(self, ids: np.ndarray, features: np.ndarray) -> None:
-        """Search leaves again whose splits make a child of too few rows of all ranks."""
-        left = self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
-        left = self.communicator.allreduce(left)
-        least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
-        small = (least < self.min_samples_leaf) & (self.split_features[ids] >= 0)
-        self.find_counted(ids[small], features[small] if len(features) > 1 else features)
+    def n_left_of(self, ids: np.ndarray) -> np.ndarray:
+        return self.communicator.allreduce(super().n_left_of(ids))
 
     def search_again(self, ids: np.ndarray) -> None:
         has_line = self.leaves["line"][ids] >= 0
@@ -241,10 +236,9 @@ class FullOverRanks(LinesOverRanks, FullSearch):
             self.find_in_all_rows(some, features)
 
     def find_counted(self, ids: np.ndarray, features: np.ndarray) -> None:
-        if len(ids):
-            n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
-            counts = self.counts_of(ids)
-            self.choose_among(ids, self.finder.find_some(ids, self.own(features), counts, n_threads))
+        n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
+        found = self.finder.find_some(ids, self.own(features), self.counts_of(ids), n_threads)
+        self.choose_among(ids, found)
 
     def counts_of(self, ids: np.ndarray) -> np.ndarray:
         """Count the rows of leaves in each cell of this rank's part: int64[n_leaves, n_cells]."""

@@ -3,8 +3,8 @@
 FullSearch     lines of all bins; the line of the larger child is that of its parent less that of the smaller
 CoarseToFine   lines of 16 cells per feature, by which the few best features of a leaf are chosen; the best
                split over all bins of these is found from the rows of the leaf, when the leaf is split
-DirectSearch   no lines: for leaves that differ in the features they may use, and for features with more than
-               255 bins, of which most leaves touch few
+DirectSearch   no lines: for leaves that differ in the features they may use, unless these have few bins; and
+               for features with more than 255 bins, of which most leaves touch few
 StreamingSearch  no lines: each leaf makes streaming histograms of its rows
 
 All of them read codes. A search is exact if the mapper has made a bin of each distinct value. These searches
@@ -372,7 +372,26 @@ class FullSearch(SearchOfLines):
         """Search leaves that have lines."""
         if not len(ids):
             return
-        self.finder.find(ids, threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1]))
+        n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
+        if not self.constraints.draws_features:
+            self.finder.find(ids, n_threads)
+            return
+        for some, features in self.constraints.candidates(self.leaves, ids, self.key):
+            self.finder.choose_among(some, self.finder.find_some(some, features, None, n_threads))
+            if self.counts_at_once:
+                self.verify(some, features)
+
+    def verify(self, ids: np.ndarray, features: np.ndarray) -> None:
+        """Search leaves again whose splits make a child of too few rows."""
+        left = self.n_left_of(ids)
+        least = np.minimum(left, self.leaves["total"]["count"][ids] - left)
+        small = (least < self.min_samples_leaf) & (self.split_features[ids] >= 0)
+        if small.any():
+            self.find_counted(ids[small], features[small] if len(features) > 1 else features)
+
+    def n_left_of(self, ids: np.ndarray) -> np.ndarray:
+        """Count the rows that the splits of leaves send left."""
+        return self.finder.count_left_of(ids, threads_for(self.n_threads, self.n_rows(ids)))
 
     def search_again(self, ids: np.ndarray) -> None:
         """Search leaves by their lines and the numbers of rows in the cells; without lines, by all rows."""

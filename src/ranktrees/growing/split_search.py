@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # "auto" searches coarsely first if there are at least this many features, and each split considers at least
 # this share of them. For fewer features, going through the rows of a leaf is faster than adding up the cells
-# of all. With few bins a feature, as flags and words have, cells save nothing; but where leaves draw
-# features, a full search goes through the rows once for each of them.
+# of all. With few bins a feature, as flags and words have, cells save nothing, and leaves keep lines of all
+# bins also if they draw some features only.
 MANY_FEATURES = 64
 LEAST_SHARE = 1 / 8
 FEW_CELLS = COARSE_CELLS / 2  # for each feature, on average
@@ -87,15 +87,15 @@ def searches(
         )
     if split_search in STREAMING:
         _check_streaming(split_search, categorical, three_way, constraints.monotone is not None)
+    n_features = len(constraints.usable)
+    few_cells = (mapper.n_bins[constraints.usable] + 1).sum() <= FEW_CELLS * n_features
     if split_search == "auto":
-        n_features = len(constraints.usable)
         many = (
             n_features >= MANY_FEATURES
             and (constraints.max_features or n_features) >= LEAST_SHARE * n_features
         )
-        few_cells = (mapper.n_bins[constraints.usable] + 1).sum() <= FEW_CELLS * n_features
-        coarse = many and (constraints.draws_features or not few_cells)
-        split_search = "coarse_to_fine" if coarse and not categorical and not three_way else "full"
+        coarse = many and not few_cells and not categorical and not three_way
+        split_search = "coarse_to_fine" if coarse else "full"
     if not ranks.alone and codes.itemsize > 1 and split_search not in STREAMING:
         raise ValueError(
             f"split_search={split_search!r} tries every distinct value, and ranks that train together "
@@ -112,7 +112,8 @@ def searches(
     elif codes.itemsize > 1:
         kind, own = DirectSearch, LongCodes(codes) if deep else None
     else:
-        kind = DirectSearch if constraints.draws_features and ranks.alone else FullSearch
+        by_lines = few_cells and n_features >= MANY_FEATURES and not deep and constraints.groups is None
+        kind = DirectSearch if constraints.draws_features and ranks.alone and not by_lines else FullSearch
         own = full_packing(codes, mapper, constraints.usable, n_threads, counts)
     if not ranks.alone:
         kind = search_over_ranks(kind, ranks)

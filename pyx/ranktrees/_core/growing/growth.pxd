@@ -57,6 +57,8 @@ cdef class Growth:
     cdef int64_t cost_of_lines(self, int64_t k) noexcept
     cdef int64_t cost_of_rows(self, int32_t child) noexcept
     cdef void search_some(self, int64_t task, int64_t n_built, int thread) noexcept nogil
+    cdef bint draws(self) noexcept nogil
+    cdef void draw_from_line(self, int32_t k, int thread) noexcept nogil
     cdef void search_line(self, int32_t k, int thread) noexcept nogil
     cdef void search_together(self, int64_t n, bint by_line)
     cdef const int32_t[:, ::1] drawn(self, int64_t n, int64_t first)

@@ -50,7 +50,7 @@ cdef class Growth:
     queue : Queue
     constraints : Constraints
         The features that splits may use, and the number of them that each leaf draws. While none gives a
-        split, it draws as many more again. Leaves that have lines of all bins use all features.
+        split, it draws as many more again.
     n_leaves : int
         The maximum number of leaves of a tree.
     few_rows : int
@@ -485,7 +485,7 @@ cdef class Growth:
         """Search two children by their lines or, after the last such task, one child by its rows."""
         if task < n_built:
             self.build_and_search(task, thread)
-        elif self.builder is None:
+        elif self.builder is None or self.draws():
             self.finder.draw_and_find(
                 self.picked[task - n_built], &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key,
                 thread,
@@ -502,8 +502,29 @@ cdef class Growth:
             self.coarse_finder.draw_and_shortlist(
                 k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key, thread
             )
+        elif self.draws():
+            self.draw_from_line(k, thread)
         else:
             self.line_finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1], NULL)
+
+    cdef bint draws(self) noexcept nogil:
+        """Whether leaves draw some of the features."""
+        return self.n_drawn < self.usable.shape[1]
+
+    cdef void draw_from_line(self, int32_t k, int thread) noexcept nogil:
+        """Search a leaf by its line, with features that it draws as in `Finder.draw_and_find`."""
+        cdef Leaf* leaf = &self.leaves[k]
+        cdef int64_t first = 0, n, width = self.usable.shape[1]
+        cdef const int32_t* features
+        while first < width:
+            n = min(self.n_drawn, width - first)
+            features = self.finder.draw(k, &self.usable[0, 0], width, first, n, self.key, thread)
+            self.line_finder.find_one(leaf, features, n, NULL)
+            if self.finder.apart and leaf.split.feature >= 0 and not self.finder.is_confirmed(leaf):
+                self.line_finder.find_one(leaf, features, n, self.builder.count(leaf, thread))
+            if leaf.split.feature >= 0:
+                return
+            first += n
 
     cdef void search_together(self, int64_t n, bint by_line):
         """Search the picked leaves. If there are few, threads share each of them."""
@@ -514,6 +535,10 @@ cdef class Growth:
             ids, features = self.picked[:n], self.drawn(n, first)
             if self.is_coarse:
                 self.coarse_finder.shortlist(ids, features, self.n_threads, self.values_per_thread)
+            elif by_line and self.draws():
+                for k in range(n):
+                    self.draw_from_line(ids[k], 0)
+                return
             elif by_line:
                 self.line_finder.find(ids, self.worth(CELL_SEARCHED * n * self.builder.lines.shape[1]))
             else:
@@ -521,7 +546,7 @@ cdef class Growth:
                 for k in range(n):
                     n_values += self.cost_of_rows(ids[k])
                 self.finder.find_directly(ids, features, self.worth(n_values))
-                if self.builder is None and self.finder.apart:
+                if (self.builder is None or self.draws()) and self.finder.apart:
                     self.finder.verify(ids, features, self.worth(n_values))
             first += self.n_drawn
             n = self.pick_unsplit(n) if first < width else 0
