@@ -252,3 +252,41 @@ def test_no_leaves_no_work():
     assert [len(some) for some in case.builder.take_over(ids(), ids(), 0, BITS, False, 2, 1)] == [0, 0]
     case.builder.forget(ids())
     assert not case.lines.any()
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_rows_that_leave_a_leaf_are_subtracted_from_its_counts(joint):
+    """A leaf with most rows of a former one, whose rows have been parted since, has the counts of its own."""
+    rng = np.random.default_rng(0)
+    flags = (rng.random((900, 40)) < 0.03).astype(np.uint8)
+    codes, mapper = slow.readable(flags), slow.mapper_of([2] * 40)
+    if joint:
+        entries = [np.flatnonzero(own).astype(np.uint32) for own in flags.T]
+        first, values = np.cumsum([0, *map(len, entries)]), np.ones(flags.sum(), np.uint8)
+        usual, lone = np.zeros(40, np.uint8), np.full(40, 2, np.int32)
+        codes = joined(900, (first, np.concatenate(entries), values), usual, lone)
+        assert (codes.joint_of >= 0).all()
+    packing, order = full_packing(codes, mapper, np.arange(40)), rng.permutation(900).astype(np.uint32)
+    builder = Builder(
+        packing.bytes, packing.digits, packing.first_digit, packing.n_cells, order,
+        np.zeros(900, np.int64), 1, packing.joint,
+    )  # fmt: skip
+    leaves, lines = np.zeros(1, LEAF), np.zeros((2, packing.n_cells), np.int64)
+    builder.attach(leaves, lines, 1)
+    builder.begin()
+    stretches = [
+        (0, 600, 600, 900),
+        (0, 590, 600, 870),
+        (30, 590, 640, 870),
+        (30, 200, 640, 700),
+        (0, 9, 880, 890),
+    ]
+    for start, stop, quiet_start, quiet_stop in stretches:
+        leaves["start"], leaves["stop"] = start, stop
+        leaves["quiet_start"], leaves["quiet_stop"] = quiet_start, quiet_stop
+        [counts] = builder.counts_of(np.zeros(1, np.int32), 1)
+        rows = np.r_[order[start:stop], order[quiet_start:quiet_stop]]
+        expected = [np.bincount(own, minlength=3) for own in flags[rows].T]
+        np.testing.assert_array_equal(counts, np.concatenate(expected))
+        for part in (order[start:stop], order[quiet_start:quiet_stop]):
+            part[:] = rng.permutation(part)

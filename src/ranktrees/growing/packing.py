@@ -56,7 +56,7 @@ class JointBytes(NamedTuple):
     cell_of : ndarray of uint8, shape (n_members, 256)
         The cell of each of them, counted from its first one, by the value of the byte.
     values : ndarray of uint8, shape (n_pairs,)
-        The values for which it is not the usual cell, that of value 0.
+        The values for which it is not the usual cell, that of value 0; by member and cell.
     cells : ndarray of int32, shape (n_pairs,)
         These cells, counted from the beginning of a line.
     """
@@ -86,6 +86,8 @@ class JointBytes(NamedTuple):
             own[: len(cells_of[k]) - 1] = cells_of[k][:-1]
         cell_of = np.take_along_axis(cell_of_code, codes.tables[codes.joint_of[features]], axis=1)
         of_pairs, values = np.nonzero(cell_of != cell_of[:, :1])
+        by_cell = np.lexsort((cell_of[of_pairs, values], of_pairs))
+        of_pairs, values = of_pairs[by_cell], values[by_cell]
         members = np.zeros(len(features), MEMBER)
         ends = np.searchsorted(of_pairs, np.arange(len(features) + 1))
         members["first_pair"], members["stop_pair"] = ends[:-1], ends[1:]

@@ -15,7 +15,8 @@ cdef class Builder:
     cdef const int64_t[::1] sums
     cdef int64_t n_cells, n_blocks
     cdef int lanes
-    cdef int64_t[:, ::1] tables, own_lines, counts
+    cdef int64_t[:, ::1] tables, own_lines, counts, some_counts
+    cdef int64_t[:, ::1] ranges  # by line: the stretches whose rows are counted, of loud and of quiet ones
     cdef const int64_t[::1] ones
     cdef uint64_t[:, ::1] scratch
     cdef Leaf[::1] leaves
@@ -51,7 +52,10 @@ cdef class Builder:
     cdef void take_line(self, Leaf* leaf) noexcept
     cdef void drop_line(self, Leaf* leaf) noexcept
     cdef const int64_t* count(self, const Leaf* leaf, int thread) noexcept nogil
-    cdef void count_stretch(self, int64_t start, int64_t stop, int thread, int64_t* counts) noexcept nogil
+    cdef bint are_nearly(self, const Leaf* leaf, const int64_t* rows) noexcept nogil
+    cdef void count_stretch(
+        self, int64_t start, int64_t stop, bint leave, int thread, int64_t* counts
+    ) noexcept nogil
     cdef void build_lines(self, const int32_t* ids, int64_t n_ids, int bits, bint same, int n_threads)
     cdef bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil
     cdef void fill(

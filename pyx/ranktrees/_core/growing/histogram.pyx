@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from ranktrees._core.support.records cimport (
-    Digit, JointBytes, Leaf, Member, shares_of_each, start_of, worth_threads,
+    Digit, JointBytes, Leaf, Member, n_rows_of, shares_of_each, start_of, worth_threads,
 )
 
 cdef extern from "support/bins.h" nogil:
@@ -86,7 +86,8 @@ cdef class Builder:
         self.n_cells = n_cells
         self.go_through(order, sums)
         self.ones = np.ones(COUNTED, np.int64)
-        self.counts = room_for_each(n_threads, 2 * n_cells, np.int64)
+        self.some_counts = room_for_each(n_threads, n_cells, np.int64)
+        self.counts, self.ranges = np.empty((0, n_cells), np.int64), np.empty((0, 4), np.int64)
         self.scratch = room_for_each(n_threads, self.n_blocks * STEP + 2 * CHUNK, np.uint64, AHEAD)
         self.built = self.siblings = self.spares = self.free_lines = np.empty(0, np.int32)
         self.lanes = 0
@@ -98,6 +99,9 @@ cdef class Builder:
     def attach(self, leaves, lines, int lanes):
         """Use these leaves, and these lines of ``lanes`` numbers per cell."""
         self.leaves, self.lines = leaves, lines
+        if len(lines) != self.counts.shape[0]:
+            self.counts = np.zeros((len(lines), self.n_cells), np.int64)
+            self.ranges = np.full((len(lines), 4), -1)
         if lanes != self.lanes:
             self.lanes = lanes
             n_threads = self.scratch.shape[0]
@@ -113,6 +117,7 @@ cdef class Builder:
         for i in range(n):
             self.free_lines[i] = <int32_t>(n - 1 - i)
         self.n_free = n
+        self.ranges[:] = -1
 
     cpdef bint root(self, int64_t few_rows, int bits, bint same, int n_threads):
         """Build the line of the root. Return False if it has too few rows, or no line is free."""
@@ -321,16 +326,36 @@ cdef class Builder:
     cdef const int64_t* count(self, const Leaf* leaf, int thread) noexcept nogil:
         """Count the rows of a leaf in each cell, quiet ones included, if lines have one number per cell.
 
-        The next count of the thread overwrites this one.
+        The counts are kept with the line of the leaf. If it has most rows of a former leaf with this line,
+        the other rows are counted instead, and subtracted: they still lie in the same stretches.
         """
-        cdef int64_t* counts = &self.counts[thread, 0]
-        memset(counts, 0, self.n_cells * sizeof(int64_t))
-        self.count_stretch(leaf.start, leaf.stop, thread, counts)
-        self.count_stretch(leaf.quiet_start, leaf.quiet_stop, thread, counts)
+        cdef int64_t* counts = &self.counts[leaf.line, 0]
+        cdef int64_t* rows = &self.ranges[leaf.line, 0]
+        if self.are_nearly(leaf, rows):
+            self.count_stretch(rows[0], leaf.start, True, thread, counts)
+            self.count_stretch(leaf.stop, rows[1], True, thread, counts)
+            self.count_stretch(rows[2], leaf.quiet_start, True, thread, counts)
+            self.count_stretch(leaf.quiet_stop, rows[3], True, thread, counts)
+        else:
+            memset(counts, 0, self.n_cells * sizeof(int64_t))
+            self.count_stretch(leaf.start, leaf.stop, False, thread, counts)
+            self.count_stretch(leaf.quiet_start, leaf.quiet_stop, False, thread, counts)
+        rows[0], rows[1], rows[2], rows[3] = leaf.start, leaf.stop, leaf.quiet_start, leaf.quiet_stop
         return counts
 
-    cdef void count_stretch(self, int64_t start, int64_t stop, int thread, int64_t* counts) noexcept nogil:
-        cdef int64_t* some = counts + self.n_cells
+    cdef bint are_nearly(self, const Leaf* leaf, const int64_t* rows) noexcept nogil:
+        """Whether some rows are those of a leaf, and fewer others."""
+        return (
+            rows[0] <= leaf.start and leaf.stop <= rows[1]
+            and rows[2] <= leaf.quiet_start and leaf.quiet_stop <= rows[3]
+            and rows[1] - rows[0] + rows[3] - rows[2] < 2 * n_rows_of(leaf)
+        )
+
+    cdef void count_stretch(
+        self, int64_t start, int64_t stop, bint leave, int thread, int64_t* counts
+    ) noexcept nogil:
+        """Count the rows of a stretch, or subtract them if they ``leave``."""
+        cdef int64_t* some = &self.some_counts[thread, 0]
         cdef int64_t n
         while start < stop:
             n = min(<int64_t>COUNTED, stop - start)
@@ -340,7 +365,10 @@ cdef class Builder:
                 0, False, 0, self.n_blocks, &self.scratch[thread, 0], &self.tables[thread, 0],
                 &self.joint, some,
             )
-            add_line(self.n_cells, some, counts)
+            if leave:
+                subtract_line(self.n_cells, some, counts)
+            else:
+                add_line(self.n_cells, some, counts)
             start += n
 
     def counts_of(self, const int32_t[::1] ids, int n_threads):

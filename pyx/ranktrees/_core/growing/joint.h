@@ -128,12 +128,17 @@ INLINE void spread_byte(int lanes, const JointBytes *joint, int64_t byte, const 
         int64_t rest[2] = {total[0], total[1]};
         memset(line + own->first * lanes, 0, (size_t)own->n_cells * lanes * sizeof *line);
         memset(line + own->last * lanes, 0, lanes * sizeof *line);
-        for (int64_t k = own->first_pair; k < own->stop_pair; k++)
+        for (int64_t k = own->first_pair; k < own->stop_pair;) { /* pairs of one cell after those of another */
+            const int32_t cell = joint->cells[k];
+            int64_t sums[2] = {0, 0};
+            for (; k < own->stop_pair && joint->cells[k] == cell; k++)
+                for (int lane = 0; lane < lanes; lane++)
+                    sums[lane] += table[joint->values[k] * lanes + lane];
             for (int lane = 0; lane < lanes; lane++) {
-                const int64_t sum = table[joint->values[k] * lanes + lane];
-                line[joint->cells[k] * lanes + lane] += sum;
-                rest[lane] -= sum;
+                line[cell * lanes + lane] = sums[lane];
+                rest[lane] -= sums[lane];
             }
+        }
         for (int lane = 0; lane < lanes; lane++)
             line[(own->first + own->usual) * lanes + lane] += rest[lane];
     }
@@ -222,8 +227,10 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
                     if (byte < joint->first_byte)
                         take_margins(lanes, tables + byte * TABLE * lanes, digits + first_digit[byte],
                                      first_digit[byte + 1] - first_digit[byte], line);
+                    else if (lanes == 1)
+                        spread_byte(1, joint, byte, tables + byte * TABLE, line);
                     else
-                        spread_byte(lanes, joint, byte, tables + byte * TABLE * lanes, line);
+                        spread_byte(2, joint, byte, tables + byte * TABLE * 2, line);
                 }
         }
     }
