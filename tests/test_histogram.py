@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ranktrees._core.growing.histogram import Builder
 from ranktrees._core.support.dtypes import BIN, LEAF
+from ranktrees.binning.codes import joined
 from ranktrees.growing.packing import Packing, full_packing
 from reference import growing as slow
 
