@@ -14,7 +14,7 @@ flags       1,000,000 rows of 2,000 flags, each on in up to 2 % of the rows
 
 Each library has a process of its own for each set, pinned to ``--threads`` processors (see turns.py), and the
 libraries take turns. Seconds are those of a whole ``fit``; "above" is the peak of the first fit above what
-the process had before, in MB, by Linux; scoring is ``predict`` of all rows from CSR. Figures are medians over the
+the process had before, in MB, by Linux; scoring is ``predict`` of all rows from CSR. Figures are medians of
 repeats, and ratios are of LightGBM's to ours, with the range.
 
 ``accuracy`` draws each kind of data anew with each seed, 200 queries of 40 rows to train and 200 to test, and

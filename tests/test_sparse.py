@@ -86,18 +86,19 @@ def test_ranks_drop_the_columns_that_all_of_them_drop(kind):
 
 
 def test_columns_with_too_few_entries_are_no_features():
-    X = sparse.csr_matrix(
-        np.array([[0, 1, 0, 5], [0, 2, 0, 0], [7, 3, 0, np.nan], [0, 0, 0, 0]]), dtype=float
-    )
-    mapper = BinMapper.fit(X, least_entries=2, categorical=np.array([True, False, False, False]))
+    rows = np.zeros((4, 6))
+    rows[:, [0, 1, 3]] = [[0, 1, 5], [0, 2, 0], [7, 3, np.nan], [0, 0, 0]]
+    X = sparse.csr_matrix(rows)
+    mapper = BinMapper.fit(X, least_entries=2, categorical=np.arange(6) == 0)
     assert mapper.columns.tolist() == [0, 1, 3]
-    assert mapper.of_columns(mapper.n_bins.tolist(), 0) == [2, 4, 0, 2]
+    assert mapper.of_columns(mapper.n_bins.tolist(), 0) == [2, 4, 0, 2, 0, 0]
     assert mapper.features_among([3, 2, 0]) == {0, 2}
     expected = np.array([[0, 1, 1], [0, 2, 0], [1, 3, 2], [0, 0, 0]])
-    for rows in (X, X.toarray()):
-        np.testing.assert_array_equal(mapper.encode(rows), expected)
+    for own in (X, X.toarray()):
+        np.testing.assert_array_equal(mapper.encode(own), expected)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(mapper)).encode(X), expected)
     assert BinMapper.fit(X.toarray(), least_entries=2).columns is None  # each dense row has all columns
+    assert BinMapper.fit(X[:, :3], least_entries=1).columns is None  # most are kept: no copy
 
 
 def test_a_model_of_no_column_is_a_constant():

@@ -20,11 +20,8 @@ from typing import Any, Self
 import numpy as np
 
 from ranktrees._core.binning import joining
-from ranktrees._core.support.threads import aligned
 
 __all__ = ["Codes", "no_codes"]
-
-SPARE = 8  # bytes behind the last column that kernels may read
 
 
 def no_codes(n_rows: int, n_features: int, dtype: Any) -> np.ndarray:
@@ -137,9 +134,4 @@ def joined(n_rows: int, entries: Any, usual: np.ndarray, lone: np.ndarray) -> Co
         A feature has a column of its own if some row has this code, that of rows without a value, and if it
         is -1.
     """
-    first, rows, codes = entries
-    joiner = joining.Joiner(n_rows, first, rows, codes, usual, lone)
-    n_columns = joiner.join()
-    columns = aligned(n_columns * n_rows + SPARE)[:-SPARE].reshape(n_columns, n_rows)
-    column_of, joint_of, tables = joiner.finish(columns)
-    return Codes(columns.T, column_of, joint_of, tables)
+    return Codes(*joining.Joiner(n_rows, *entries, usual, lone).join())

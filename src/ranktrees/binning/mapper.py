@@ -201,8 +201,8 @@ class BinMapper:
         categorical : ndarray of shape (F,), bool, default=None
             Which features are categorical. Their values are listed rather than cut.
         least_entries : int, default=0
-            Columns of a sparse X are dropped if fewer rows have an entry in them, unless they are
-            categorical.
+            Columns of a sparse X in which fewer rows have an entry are dropped, if these are at least half of
+            the columns, as the others are copied. Categorical columns are kept.
         n_threads : int, default=1
             The number of threads.
         communicator : Communicator, default=ALONE
@@ -492,11 +492,11 @@ def _columns_with(
     categorical: np.ndarray,
     communicator: Communicator,
 ) -> np.ndarray | None:
-    """Return the columns in which enough rows of all ranks have an entry, or None if all have to be kept."""
+    """Return the columns in which enough rows of all ranks have an entry; None if these are most."""
     if not least_entries or not all(communicator.allgather(sparse.issparse(X))):
         return None
     wanted = (communicator.allreduce(entries_of_columns(X, order)) >= least_entries) | categorical
-    return None if wanted.all() else np.flatnonzero(wanted).astype(np.int32)
+    return None if 2 * wanted.sum() > len(wanted) else np.flatnonzero(wanted).astype(np.int32)
 
 
 def _check_order(order: np.ndarray | None, X: Any) -> np.ndarray | None:

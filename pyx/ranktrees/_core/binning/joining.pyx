@@ -13,9 +13,13 @@ import numpy as np
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
 
+from ranktrees._core.support.records cimport start_of
+
 cdef enum:
     VALUES = 256
-    OPEN = 8  # columns that features may still join
+    OPEN = 8       # columns that features may still join
+    TOGETHER = 16  # columns that memory is allocated for
+    SPARE = 8      # bytes behind the last column that kernels may read
 
 
 cdef class Joiner:
@@ -38,7 +42,7 @@ cdef class Joiner:
     cdef const uint32_t[::1] rows
     cdef const uint8_t[::1] codes, usual
     cdef const int32_t[::1] lone
-    cdef list blocks  # the columns so far, each an array
+    cdef object memory  # the columns so far, one after the other
     cdef int32_t[::1] column_of
     cdef uint8_t[:, ::1] tables
     cdef int64_t[::1] last_member, member_before, n_members  # of a column: its features, linked from the last
@@ -53,7 +57,7 @@ cdef class Joiner:
     def __init__(self, n_rows, first, rows, codes, usual, lone):
         self.n_rows, self.n_features = n_rows, len(usual)
         self.first, self.rows, self.codes, self.usual, self.lone = first, rows, codes, usual, lone
-        self.blocks = []
+        self.memory = np.zeros(SPARE, np.uint8)
         self.column_of = np.empty(self.n_features, np.int32)
         self.tables = np.empty((self.n_features, VALUES), np.uint8)
         self.last_member, self.member_before = np.full((2, self.n_features), -1, np.int64)
@@ -63,7 +67,7 @@ cdef class Joiner:
         self.key_of = np.empty(VALUES, np.uint32)
 
     def join(self):
-        """Join all features, and return the number of columns."""
+        """Join all features: (columns, column_of, joint_of, tables), see `ranktrees.binning.codes.Codes`."""
         cdef int64_t f
         cdef int k
         for f in range(self.n_features):
@@ -77,24 +81,19 @@ cdef class Joiner:
                     break
             else:
                 self.joins(f, self.opened())
-        return self.n_columns
-
-    def finish(self, uint8_t[:, ::1] columns):
-        """Set the columns, and return (column_of, joint_of, tables); those used so far are given up."""
-        cdef int64_t f
-        cdef int32_t c
-        cdef uint8_t[::1] column
         joint_of = np.full(self.n_features, -1, np.int32)
         alone = np.asarray(self.n_members)[np.asarray(self.column_of)] == 1
         for f in np.flatnonzero(alone):
-            column = self.blocks[self.column_of[f]]
-            decode(&self.tables[f, 0], &column[0] if self.n_rows else NULL, self.n_rows)
-        for c in range(self.n_columns):
-            columns.base[c] = self.blocks[c]
-            self.blocks[c] = None
+            decode(&self.tables[f, 0], self.column(self.column_of[f]), self.n_rows)
         joint = np.flatnonzero(~alone)
         joint_of[joint] = np.arange(len(joint))
-        return np.asarray(self.column_of), joint_of, np.asarray(self.tables)[joint]
+        self.memory.resize(self.n_columns * self.n_rows + SPARE, refcheck=False)
+        columns = self.memory[: self.n_columns * self.n_rows].reshape(self.n_columns, self.n_rows)
+        return columns.T, np.asarray(self.column_of), joint_of, np.asarray(self.tables)[joint]
+
+    cdef uint8_t* column(self, int64_t c):
+        """Where a column begins, until the next one is added."""
+        return <uint8_t*>start_of(self.memory) + c * self.n_rows
 
     cdef bint is_lone(self, int64_t f):
         cdef int64_t k
@@ -106,16 +105,18 @@ cdef class Joiner:
         return False
 
     cdef int32_t new_column(self):
-        self.blocks.append(np.zeros(self.n_rows, np.uint8))
+        """Add a column of zeros, in memory that grows where it is: others have no views of it."""
+        if (self.n_columns + 1) * self.n_rows + SPARE > len(self.memory):
+            self.memory.resize((self.n_columns + TOGETHER) * self.n_rows + SPARE, refcheck=False)
         self.n_columns += 1
         return <int32_t>(self.n_columns - 1)
 
     cdef void keep_apart(self, int64_t f):
         """Give a feature a column of its own, of codes."""
-        cdef uint8_t[::1] column = self.blocks[self.column_of[f]]
+        cdef uint8_t* column = self.column(self.column_of[f])
         cdef int64_t k
         self.n_members[self.column_of[f]] = 1
-        column[:] = self.usual[f]
+        memset(column, self.usual[f], self.n_rows)
         for k in range(self.first[f], self.first[f + 1]):
             column[self.rows[k]] = self.codes[k]
         for k in range(VALUES):
@@ -139,7 +140,7 @@ cdef class Joiner:
 
     cdef bint joins(self, int64_t f, int32_t c):
         """Join a feature to a column. Return False, and do nothing, if there is no room."""
-        cdef uint8_t[::1] column = self.blocks[c]
+        cdef uint8_t* column = self.column(c)
         cdef int32_t n = self.n_values[c], value
         cdef int64_t k, member
         cdef uint32_t key
