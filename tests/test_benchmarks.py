@@ -1,6 +1,7 @@
 """Each benchmark runs on a few rows, so that none rots. What it prints is another matter."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +22,11 @@ SCRIPTS = {
         "boosted --trees 2 --leaves 4 --queries 5 --fitted 2 --rows 3 --repeats 1 --seconds 0.01"
     ),
 }
+PACKAGES = {
+    "zoo": "lambdamart 'lambdamart subsample=0.5' --kinds tiny --sizes small --draws 2 --trees 3",
+    "lambdasmart": "--tables 1 --queries 20",
+    "survey": "--tables 1.1 --sets web --folds 1",  # its other tables take minutes
+}
 pytestmark = pytest.mark.slow
 
 
@@ -38,6 +44,13 @@ def test_scripts_print_a_table(script):
     assert "|--" in run(f"benchmarks/{script}", *SCRIPTS[script].split())
 
 
+@pytest.mark.parametrize("package", PACKAGES)
+def test_packages_print_a_table(package):
+    assert "\n|" in run("-m", f"benchmarks.{package}", *shlex.split(PACKAGES[package]))
+
+
 def test_every_script_is_run_or_needs_real_sets():
     there = {path.name for path in (ROOT / "benchmarks").glob("bench_*.py")}
     assert there - set(SCRIPTS) == {"bench_accuracy.py", "bench_choice.py"}
+    there = {path.parent.name for path in (ROOT / "benchmarks").glob("*/__main__.py")}
+    assert there - set(PACKAGES) == {"pgbrt"}
