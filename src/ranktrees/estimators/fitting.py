@@ -379,7 +379,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         def ensemble_of(trees: Trees) -> Ensemble:
             added = trees.ensemble(
                 n_features=self.n_features_in_,
-                categories=mapper.of_columns(mapper.categories),
+                categories=mapper.of_columns(mapper.categories) if mapper.is_categorical.any() else None,
                 base=before.base,
                 average=before.average,
             )

@@ -7,7 +7,7 @@ import math
 import mmap
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -458,8 +458,10 @@ class Ensemble:
     @cached_property
     def category_table(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """The categories of all features one after another, and the offsets between those of each feature."""
-        values = [each for each in self.categories if each is not None and len(each)]
         offsets = np.zeros(self.n_features + 1, np.int64)
+        if self.categories is _no_categories(self.n_features):
+            return NO_CATEGORIES, offsets
+        values = [each for each in self.categories if each is not None and len(each)]
         sizes = (0 if each is None else len(each) for each in self.categories)
         np.cumsum(np.fromiter(sizes, np.int64, self.n_features), out=offsets[1:])
         return np.concatenate([NO_CATEGORIES, *values]), offsets
@@ -700,7 +702,8 @@ class Ensemble:
         ``spelt[feature]`` are the present categories of a feature, in their order, as ``categories`` spells
         them.
         """
-        if spelt is None and all(map(_same_categories, categories, self.categories)):
+        listed = categories is self.categories  # known at sight
+        if spelt is None and (listed or all(map(_same_categories, categories, self.categories))):
             return self
         spelt, bitsets = self.categories if spelt is None else spelt, self.bitsets.copy()
         split = self.nodes[self.nodes["categories"] >= 0]
@@ -942,10 +945,10 @@ def _require_ensemble(value: object, seen: str) -> None:
 
 def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
     called = _called_by_any(ensembles)
-    categories: Sequence[Any] = [
-        reduce(_union, each) for each in zip(*(one.categories for one in ensembles), strict=True)
-    ]
-    categories = _checked_categories(categories, ensembles[0].n_features)
+    categories: Sequence[Any] = ensembles[0].categories
+    if any(one.categories is not categories for one in ensembles):
+        every = zip(*(one.categories for one in ensembles), strict=True)
+        categories = _checked_categories([reduce(_union, each) for each in every], ensembles[0].n_features)
     ensembles = [one._with_categories(categories) for one in ensembles]
     grown = [one for one in ensembles if one.n_trees]
     if len(grown) == 1 and grown[0].base == base:
@@ -1086,9 +1089,15 @@ def require_distinct(
         seen.add(value)
 
 
+@lru_cache(maxsize=16)
+def _no_categories(n_features: int) -> tuple[None, ...]:
+    """Return the categories of so many features, if none has any: always the same tuple, known at sight."""
+    return (None,) * n_features
+
+
 def _checked_categories(categories: Sequence[Any] | None, n_features: int) -> tuple[Any, ...]:
-    if categories is None:
-        return (None,) * n_features
+    if categories is None or categories is _no_categories(n_features):
+        return _no_categories(n_features)
     if len(categories) != n_features:
         raise ValueError(f"categories has {len(categories)} entries, expected {n_features}, one per feature")
     return tuple(
@@ -1123,7 +1132,9 @@ def _check_nodes(
         raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
 
     tidy(nodes)
-    has_categories = np.fromiter((each is not None for each in categories), np.uint8, n_features)
+    has_categories = np.zeros(n_features, np.uint8)
+    if categories is not _no_categories(n_features):
+        has_categories[:] = [each is not None for each in categories]
     scratch = np.zeros(len(nodes), np.uint8)
     fault = find_fault(nodes, tree_offsets, len(bitsets), has_categories, scratch)
     if fault is not None:
