@@ -1089,9 +1089,9 @@ def require_distinct(
         seen.add(value)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _no_categories(n_features: int) -> tuple[None, ...]:
-    """Return the categories of so many features, if none has any: always the same tuple, known at sight."""
+    """Return the categories of so many features, if none has any: mostly the same tuple, known at sight."""
     return (None,) * n_features
 
 

@@ -19,17 +19,11 @@ from libc.string cimport memcpy, memset
 from ranktrees._core.growing.finding cimport Finder, features_of
 from ranktrees._core.growing.gains cimport Rules, Sums, hessian_of_rows, sums_of
 from ranktrees._core.growing.scanning cimport CELLS
-from ranktrees._core.support.code_columns cimport AllColumns, column_with
+from ranktrees._core.support.code_columns cimport column_with, spread_sums
 from ranktrees._core.support.records cimport SHORTLIST, Leaf, Split, has_turn, shares_of_each, worth_threads
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
-
-cdef extern from "support/codes.h" nogil:
-    void spread_sums(
-        const AllColumns* all, int64_t feature, const int64_t* sums, int64_t total, int64_t n_codes,
-        int64_t* cells,
-    )
 
 cdef extern from "growing/columns.h" nogil:
     enum: COPIES

@@ -99,7 +99,7 @@ cdef class Finder(Scanner):
     cdef void fill_joint(self, const Leaf* leaf, int64_t f, int thread, Bin* cells) noexcept nogil
     cdef int64_t n_left_of_joint(self, const Leaf* leaf) noexcept nogil
     cdef void fill_one(
-        self, const Leaf* leaf, const int32_t* feature, int thread, Bin* cells
+        self, const Leaf* leaf, const int32_t* feature, int64_t scan, int thread, Bin* cells
     ) noexcept nogil
     cdef CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil
     cpdef void verify(self, const int32_t[::1] ids, const int32_t[:, ::1] features, int n_threads)

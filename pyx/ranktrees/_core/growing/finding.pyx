@@ -23,7 +23,9 @@ from libc.string cimport memcpy, memset
 
 from ranktrees._core.growing.gains cimport Rules, Sums, sums_of
 from ranktrees._core.growing.scanning cimport CELLS, Scanner
-from ranktrees._core.support.code_columns cimport AllColumns, CodeColumns, column_with
+from ranktrees._core.support.code_columns cimport (
+    AllColumns, CodeColumns, column_with, spread_bins, spread_sums,
+)
 from ranktrees._core.support.records cimport SHORTLIST, Bin, Leaf, Split, shares_of_each
 
 cdef extern from "support/bins.h" nogil:
@@ -40,13 +42,6 @@ cdef extern from "growing/columns.h" nogil:
 
 cdef extern from "support/codes.h" nogil:
     CodesOfFeature find_codes(const AllColumns* all, const CodesByRow* by_row, int64_t feature)
-    void spread_sums(
-        const AllColumns* all, int64_t feature, const int64_t* sums, int64_t total, int64_t n_codes,
-        int64_t* cells,
-    )
-    void spread_bins(
-        const AllColumns* all, int64_t feature, const Bin* sums, Bin total, int64_t n_codes, Bin* cells
-    )
     uint32_t code_of(bint is_long, const CodesOfFeature* of, int64_t row)
     enum: CODES_AHEAD
     void fetch_each(const void* first, int64_t step, const uint32_t* rows, int64_t n)
@@ -648,6 +643,7 @@ cdef class Finder(Scanner):
         ``features`` has one list per leaf or one list for all leaves, with -1 for features to leave out.
         """
         cdef int64_t n = ids.shape[0], width = features.shape[1], task, i, j
+        cdef int64_t scan = np.max(self.scans) + 1  # that of the first leaf: a joint column is filled once
         records = np.zeros((n, width, CELLS), BIN)
         cdef Bin[:, :, ::1] cells = records
         cdef const int32_t* own
@@ -658,12 +654,14 @@ cdef class Finder(Scanner):
             j = task % width
             own = features_of(features, i, j)
             if own[0] >= 0:
-                self.fill_one(&self.leaves[ids[i]], own, threadid(), &cells[i, j, 0])
+                self.fill_one(&self.leaves[ids[i]], own, scan + i, threadid(), &cells[i, j, 0])
         return records
 
-    cdef void fill_one(self, const Leaf* leaf, const int32_t* feature, int thread, Bin* cells) noexcept nogil:
+    cdef void fill_one(
+        self, const Leaf* leaf, const int32_t* feature, int64_t scan, int thread, Bin* cells
+    ) noexcept nogil:
         if self.is_joint(feature[0]):
-            self.scans[thread, 0] += 1
+            self.scans[thread, 0] = scan
             self.fill_joint(leaf, feature[0], thread, cells)
         else:
             self.add_columns(leaf, feature, 1, cells, NULL)

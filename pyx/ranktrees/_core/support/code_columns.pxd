@@ -1,6 +1,8 @@
 """Columns of codes, as kernels read them."""
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from ranktrees._core.support.records cimport Bin
+
 cdef extern from "support/codes.h" nogil:
     ctypedef struct AllColumns "code_columns":
         const uint8_t* first
@@ -13,6 +15,13 @@ cdef extern from "support/codes.h" nogil:
         const uint8_t* values
         const uint8_t* codes
     const uint8_t* column_with(const AllColumns* all, int64_t feature)
+    void spread_sums(
+        const AllColumns* all, int64_t feature, const int64_t* sums, int64_t total, int64_t n_codes,
+        int64_t* cells,
+    )
+    void spread_bins(
+        const AllColumns* all, int64_t feature, const Bin* sums, Bin total, int64_t n_codes, Bin* cells
+    )
 
 
 cdef class CodeColumns:
