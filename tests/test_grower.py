@@ -3,7 +3,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ranktrees._core.growing.queues import BestLeaves, WholeLayers, most_together
+from ranktrees._core.growing.queues import BestLeaves, WholeLayers
 from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing import searching
 from ranktrees.growing.constraints import Constraints
@@ -785,28 +785,43 @@ def test_best_leaves_first_and_the_oldest_of_equals():
     assert [queue.pop(9).tolist() for _ in range(5)] == [[1], [3], [2], [0], []]
 
 
-def test_best_leaves_are_handed_out_together_where_many_may_still_be_split():
-    queue = best_leaves(gains_of(15.0, *range(32, 15, -1), 32.0))
-    queue.push(np.arange(19, dtype=np.int32))
-    assert queue.pop(28).tolist() == [1, 18, *range(2, 10)]
-    assert queue.pop(99).tolist() == [*range(10, 18), 0]
+def best_leaves_after(ratios, gains, one_by_one=False):
+    """A queue of leaves 1, 2, ... after splits of others that promised so much of what their parent did."""
+    queue = best_leaves(np.array([1.0, *gains, 0.0, *ratios]), one_by_one)
+    none = len(gains) + 1
+    for leaf in range(none + 1, none + 1 + len(ratios)):
+        queue.push(np.array([leaf, none], np.int32), np.array([0], np.int32))
+        queue.push(np.array([none, none], np.int32), np.array([leaf], np.int32))
+    queue.renew(np.arange(1, none, dtype=np.int32))
+    return queue
 
 
-def test_a_leaf_that_promises_less_than_half_of_the_best_has_to_wait():
-    queue = best_leaves(gains_of(9.9, 10.0, 20.0, 4.9, 0.1))
-    queue.push(np.arange(5, dtype=np.int32))
-    assert [queue.pop(99).tolist() for _ in range(5)] == [[2, 1], [0], [3], [4], []]
+def test_leaves_that_promise_more_than_children_of_the_best_are_handed_out_together():
+    queue = best_leaves_after([0.25, 0.75], [7.0, 4.9, 10.0, 5.0])
+    assert queue.pop(4).tolist() == [3, 1, 4]
+    assert queue.pop(4).tolist() == [2]
 
 
-@pytest.mark.parametrize("n", range(8, 40))
-def test_leaves_split_together_come_before_all_children_of_better_ones(n):
-    """The n-th best leaf has its turn even where both children of each better one promise more."""
-    n_splits = (n - 1) + 2 * (n - 1) + 1
-    assert most_together(n_splits) == most_together(n_splits + 2) == n
+@pytest.mark.parametrize("n_generations", range(1, 5))
+def test_leaves_handed_out_together_come_before_all_descendants_of_better_ones(n_generations):
+    """Each leaf is split in any case, even where so many generations of each better one promise more."""
+    n_before = 2 ** (n_generations + 1) - 1
+    for limit, n in [(5 * n_before, 5), (5 * n_before + 1, 6)]:
+        queue = best_leaves_after([0.5], [1.0] * 5 + [0.5**n_generations * 0.99])
+        assert queue.pop(limit).tolist() == list(range(1, n + 1))
 
 
-def test_the_last_leaves_of_a_tree_are_split_together():
-    assert [most_together(n) for n in range(1, 10)] == [1, 2, 3, 4, 5, 6, 7, 8, 8]
+def test_leaves_are_handed_out_one_by_one_where_children_promise_as_much():
+    queue = best_leaves_after([1.0], [5.0, 4.0, 3.0])
+    assert [queue.pop(99).tolist() for _ in range(4)] == [[1], [2], [3], []]
+
+
+def test_leaves_that_are_put_back_tell_nothing_of_children():
+    queue = best_leaves_after([0.5], [8.0, 5.0, 3.0])
+    for _ in range(2):
+        leaves = queue.pop(3)
+        assert leaves.tolist() == [1, 2]
+        queue.put_back(leaves)
 
 
 @settings(max_examples=50, deadline=None)
@@ -814,21 +829,23 @@ def test_the_last_leaves_of_a_tree_are_split_together():
     gains=st.lists(st.sampled_from([0.0, 1.0, 2.0, 2.5, 4.5, np.inf]), min_size=1, max_size=300),
     n_pushes=st.integers(1, 5),
     limits=st.lists(st.integers(0, 90), max_size=30),
+    ratios=st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 1.5]), max_size=3),
     one_by_one=st.booleans(),
 )
-def test_best_leaves_are_those_of_a_sorted_list(gains, n_pushes, limits, one_by_one):
-    queue, waiting = best_leaves(np.array(gains), one_by_one), []
-    for ids in np.array_split(np.arange(len(gains), dtype=np.int32), n_pushes):
-        queue.push(ids)
-        waiting = sorted(waiting + [(-gains[i], i) for i in ids.tolist() if gains[i]])
+def test_best_leaves_are_those_of_a_sorted_list(gains, n_pushes, limits, ratios, one_by_one):
+    queue, waiting = best_leaves_after(ratios, gains, one_by_one), []
+    queue.renew(np.empty(0, np.int32))
+    for ids in np.array_split(np.arange(1, len(gains) + 1, dtype=np.int32), n_pushes):
+        queue.put_back(ids)
+        waiting = sorted(waiting + [(-gains[i - 1], i) for i in ids.tolist() if gains[i - 1]])
     for limit in limits:
-        n = min(limit, 1 if one_by_one else most_together(limit))
-        n = sum(promise <= waiting[0][0] / 2 for promise, _ in waiting[:n])
+        promises = [-promise for promise, _ in waiting]
+        n = min(limit, len(waiting), 1 if one_by_one else slow.n_together(promises, limit, ratios))
         assert queue.give_up(limit).tolist() == [i for _, i in waiting[limit:]]
         assert queue.pop(limit).tolist() == [i for _, i in waiting[:n]]
         waiting = waiting[n:]
-    queue.renew(np.arange(1, dtype=np.int32))
-    assert queue.pop(3).tolist() == ([0] if gains[0] else [])
+    queue.renew(np.array([1], np.int32))
+    assert queue.pop(3).tolist() == ([1] if gains[0] else [])
     queue.push(np.arange(len(gains), dtype=np.int32))
     queue.begin(one_by_one)
     assert queue.pop(3).tolist() == []

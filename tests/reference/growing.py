@@ -197,7 +197,7 @@ class Split:
 
 @dataclass
 class Leaf:
-    """A node and its rows."""
+    """A node and its rows. ``above`` is what its parent promised."""
 
     rows: np.ndarray
     total: tuple
@@ -210,6 +210,7 @@ class Leaf:
     children: tuple = ()
     used: list = field(default_factory=list)
     forced_feature: int = -1
+    above: float = math.inf
 
     @property
     def promise(self):
@@ -563,22 +564,27 @@ def grow(
         return None
 
     search(0)
+    ratios = []
     while n_leaves < most:
         opened = [i for i, leaf in enumerate(nodes) if leaf.split is not None and not leaf.children]
         if not opened:
             break
         if max_leaf_nodes:
-            n_splits = most - n_leaves
-            n_together = max((n_splits + 2) // 3, min(n_splits, 8)) if free and most > 16 else 1
-            opened = sorted(opened, key=lambda i: (-nodes[i].promise, i))[:n_together]
-            opened = [i for i in opened if nodes[i].promise >= nodes[opened[0]].promise / 2]
+            opened = sorted(opened, key=lambda i: (-nodes[i].promise, i))
+            promises = [nodes[i].promise for i in opened]
+            opened = opened[: n_together(promises, most - n_leaves, ratios) if free and most > 16 else 1]
         n_nodes, paid = len(nodes), []
         for i in opened:
+            promise = nodes[i].promise
             if coarse:
                 nodes[i].split = settled(i)
             if nodes[i].split is not None:
+                promise = min(promise, nodes[i].promise)
+                if i and math.isfinite(promise) and math.isfinite(nodes[i].above):
+                    ratios.append(promise / nodes[i].above)
                 nodes[i].children = (len(nodes), len(nodes) + 1)
                 nodes += divide(codes, nodes[i], mapper, rules)
+                nodes[-2].above = nodes[-1].above = promise
                 n_leaves += 1
                 if rules.prices is not None:
                     nodes[i].split.gain += float(rules.prices[nodes[i].split.feature])
@@ -594,6 +600,23 @@ def grow(
         if not leaf.children:
             leaf.value = settled_value(leaf, rounded, rules)
     return nodes
+
+
+def n_together(promises, n_splits, ratios):
+    """How many of the best leaves are split in one turn.
+
+    A leaf is if it would be among the next ``n_splits`` even if all descendants of better leaves that may
+    promise more came first. A child promises at most as much of what its parent does as the mean of ``ratios``.
+    """
+    ratio, n = sum(ratios) / len(ratios) if ratios else 1.0, 1
+    while n < min(len(promises), n_splits):
+        n_generations, promise = 1, ratio * promises[0]
+        while promises[n] < promise and n_generations < 64:
+            n_generations, promise = n_generations + 1, ratio * promise
+        if n * (2**n_generations - 1) >= n_splits:
+            break
+        n += 1
+    return n
 
 
 def draws_of(constraints, key):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees._core.growing import parting
-from ranktrees._core.growing.queues import BestLeaves, WholeLayers, most_together
+from ranktrees._core.growing.queues import BestLeaves, WholeLayers
 from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.grown import Grown
 from ranktrees.growing.over_ranks import ParterOverRanks
@@ -112,12 +112,7 @@ class TreeGrower:
             max_depth,
             constraints.missing,
         )
-        sizes = Sizes(
-            n_threads,
-            n_rows,
-            self.n_leaves_allowed if max_leaf_nodes else None,
-            most_together(self.n_leaves_allowed - 1),
-        )
+        sizes = Sizes(n_threads, n_rows, self.n_leaves_allowed if max_leaf_nodes else None)
         self.search = make_search(constraints, prices, *buffers, sizes)
         self.queue = (BestLeaves if max_leaf_nodes else WholeLayers)(np.empty(0))
         self._attach(np.empty(2 * min(self.n_leaves_allowed, 1024) + 1, LEAF))
@@ -211,7 +206,7 @@ class TreeGrower:
             while len(refused := self._split(parents, n_nodes)):
                 search.search_again(refused)
                 if search.is_sure:  # their promises are lower now, and other leaves may come first
-                    queue.push(parents)
+                    queue.put_back(parents)
                     parents = queue.pop(self.n_leaves_allowed - n_leaves)
                 else:
                     parents = search.with_split(parents)
@@ -229,7 +224,7 @@ class TreeGrower:
                     search.again(others)
                     queue.renew(np.concatenate([others, children]))
                 else:
-                    queue.push(children)
+                    queue.push(children, parents)
                 if search.is_sure:
                     search.forget(queue.give_up(self.n_leaves_allowed - n_leaves))
         return n_nodes

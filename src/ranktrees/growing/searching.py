@@ -56,14 +56,11 @@ class Sizes(NamedTuple):
         The number of rows, of all ranks if these search together.
     n_leaves : int or None
         The most leaves of a tree, if that is known.
-    n_together : int
-        The most leaves that are then split together.
     """
 
     n_threads: int
     n_rows: int
     n_leaves: int | None
-    n_together: int
 
 
 class Search:
@@ -275,9 +272,7 @@ class SearchOfLines(Search):
         self.builder = self.builder_of(order, sums)
         self.most_lines = sizes.n_rows // max(1, self.few_rows) + 1
         if sizes.n_leaves is not None:
-            # If splits are sure, the only leaves kept are those still to be split and those being built.
-            n_kept = sizes.n_leaves // 2 + 1 + sizes.n_together if self.is_sure else sizes.n_leaves
-            self.most_lines = min(self.most_lines, n_kept)
+            self.most_lines = min(self.most_lines, sizes.n_leaves)
 
     def builder_of(self, order: np.ndarray, sums: np.ndarray) -> Any:
         """Make the builder that adds up sums of rows, in this order, to lines."""

@@ -121,7 +121,7 @@ cdef class Growth:
                     self.search_lacking()
                 else:
                     self.search_children()
-                self.queue.push(self.children[: 2 * self.n_parents])
+                self.queue.push(self.children[: 2 * self.n_parents], self.parents[: self.n_parents])
                 if self.builder is not None and not self.is_coarse:
                     self.builder.forget(self.queue.hopeless(n_left))
         return n_nodes
@@ -281,7 +281,7 @@ cdef class Growth:
                 break
             if self.builder is not None:
                 self.builder.forget(self.parents[: self.n_parents], False)
-            self.queue.push(self.parents[: self.n_parents])
+            self.queue.put_back(self.parents[: self.n_parents])
             self.next_parents(limit)
 
     cdef int64_t cost_of_split(self, const Leaf* leaf) noexcept:

@@ -2,9 +2,6 @@
 from libc.stdint cimport int32_t, int64_t
 
 
-cpdef int64_t most_together(int64_t n_splits) noexcept
-
-
 cdef class Queue:
     cdef double[:] promises
     cdef bint one_by_one
@@ -13,7 +10,8 @@ cdef class Queue:
 
     cdef void make_room(self, int64_t n)
     cpdef void begin(self, bint one_by_one)
-    cpdef void push(self, const int32_t[::1] ids)
+    cpdef void push(self, const int32_t[::1] ids, const int32_t[::1] parents=*)
+    cpdef void put_back(self, const int32_t[::1] ids)
     cdef int64_t n_next(self, int64_t limit) noexcept
     cdef void take(self, int32_t[::1] ids)
     cdef const int32_t[::1] hopeless(self, int64_t limit)
@@ -24,6 +22,8 @@ cdef class WholeLayers(Queue):
 
 
 cdef class BestLeaves(Queue):
-    cdef double[::1] promised
+    cdef double[::1] promised, above
+    cdef double sum_of_ratios
+    cdef int64_t n_ratios
 
     cdef void insert(self, int32_t leaf, double promise) noexcept

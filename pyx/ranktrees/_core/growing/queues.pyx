@@ -1,24 +1,9 @@
 """Queues of leaves that wait for their split: the best leaves first, or one layer after the other."""
 import numpy as np
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcpy, memmove
-
-
-cdef enum:
-    LAST = 8  # the last splits of a tree, which are made together: no waiting, no search of their children
-
-cdef double SHARE = 0.5  # of the best promise that the others of a batch have at least
-
-
-cpdef int64_t most_together(int64_t n_splits) noexcept:
-    """The number of the best leaves that are split together if a tree may have ``n_splits`` more splits.
-
-    A batch of n leaves is chosen so that each would be split in any case, even if all children of the others
-    came before it: after n - 1 leaves and 2 (n - 1) children, the last of the batch is split number 3 n - 2.
-    The last 8 splits of a tree are exempt: they go to the leaves that promise most at that time.
-    """
-    return max((n_splits + 2) // 3, min(n_splits, LAST))
 
 
 cdef class Queue:
@@ -56,11 +41,15 @@ cdef class Queue:
     def renew(self, const int32_t[::1] ids):
         """Replace the leaves that wait by these, whose promises have changed."""
         self.n = 0
-        self.push(ids)
+        self.put_back(ids)
 
-    cpdef void push(self, const int32_t[::1] ids):
-        """Add leaves that may be split."""
+    cpdef void push(self, const int32_t[::1] ids, const int32_t[::1] parents=None):
+        """Add the root, or the children of these leaves, which were split: two of each, in the same order."""
         raise NotImplementedError
+
+    cpdef void put_back(self, const int32_t[::1] ids):
+        """Add leaves that were handed out and not split."""
+        self.push(ids)
 
     def pop(self, int64_t limit):
         """int32[n]: the leaves whose turn it is, at most ``limit``."""
@@ -87,7 +76,7 @@ cdef class Queue:
 cdef class WholeLayers(Queue):
     """Hands out all leaves of a layer together, or only the best of them if few splits are left."""
 
-    cpdef void push(self, const int32_t[::1] ids):
+    cpdef void push(self, const int32_t[::1] ids, const int32_t[::1] parents=None):
         """Set the layer."""
         cdef int64_t i
         if ids.shape[0] > self.leaves.shape[0]:
@@ -118,11 +107,13 @@ cdef class BestLeaves(Queue):
         leaves     | 7 | 3 | 12 | ...      by descending promise, of equal ones the oldest first
         promised   | 9 | 4 |  4 | ...      their promises when they were pushed
 
-    If many splits are left, several leaves are handed out together. They would be split in any case, one
-    after the other, unless grandchildren of the first of them promise more. The last few leaves of a tree are
-    also handed out together (see `most_together`). Where single splits gain little of what there is to gain,
-    as those by rare values, the best splits are those of descendants of the best leaf. So a leaf that
-    promises less than half of what the best one does has to wait.
+    Several leaves are handed out together if each of them would have its turn even if descendants of the
+    others that promise more came first. What descendants promise is judged by the splits of the tree so far:
+    if leaves that were split promised r times what their parents did, on average, children of a leaf that
+    promises p promise at most r p, their children r^2 p, and so on. The leaf that comes after n others then
+    waits for at most n (1 + 2 + ... + 2^g) splits, where g generations of the best leaf promise more than it.
+    Splits by rare values part few rows from a large leaf, whose other rows promise nearly as much again: r is
+    near 1, and leaves are handed out almost one by one.
     """
 
     cdef void make_room(self, int64_t n):
@@ -132,7 +123,31 @@ cdef class BestLeaves(Queue):
         self.promised = promised
         Queue.make_room(self, n)
 
-    cpdef void push(self, const int32_t[::1] ids):
+    def __cinit__(self, promises):
+        self.above = np.empty(0)
+
+    def attach(self, promises):
+        Queue.attach(self, promises)
+        self.above = np.append(self.above, np.empty(len(promises) - len(self.above)))
+
+    cpdef void begin(self, bint one_by_one):
+        Queue.begin(self, one_by_one)
+        self.sum_of_ratios, self.n_ratios = 0, 0
+        if self.above.shape[0]:
+            self.above[0] = INFINITY
+
+    cpdef void push(self, const int32_t[::1] ids, const int32_t[::1] parents=None):
+        cdef int64_t i, n_parents = 0 if parents is None else parents.shape[0]
+        cdef double promise
+        for i in range(n_parents):
+            promise = self.promises[parents[i]]
+            if promise < INFINITY and self.above[parents[i]] < INFINITY:
+                self.sum_of_ratios += promise / self.above[parents[i]]
+                self.n_ratios += 1
+            self.above[ids[2 * i]] = self.above[ids[2 * i + 1]] = promise
+        self.put_back(ids)
+
+    cpdef void put_back(self, const int32_t[::1] ids):
         cdef int64_t i
         if self.n + ids.shape[0] > self.leaves.shape[0]:
             self.make_room(2 * (self.n + ids.shape[0]))
@@ -156,9 +171,14 @@ cdef class BestLeaves(Queue):
         self.n += 1
 
     cdef int64_t n_next(self, int64_t limit) noexcept:
-        cdef int64_t most = min(self.n, limit, 1 if self.one_by_one else most_together(limit))
-        cdef int64_t n = min(1, most)
-        while n < most and self.promised[n] >= SHARE * self.promised[0]:
+        cdef int64_t most = min(self.n, 1 if self.one_by_one else limit, limit), n = min(1, most), n_before = 1
+        cdef double ratio = self.sum_of_ratios / self.n_ratios if self.n_ratios else 1.0
+        cdef double promise = ratio * self.promised[0] if n else 0.0  # of the generation that comes next
+        while n < most:
+            while self.promised[n] < promise and n * n_before < limit:
+                n_before, promise = 1 + 2 * n_before, ratio * promise
+            if n * n_before >= limit:
+                break
             n += 1
         return n
 
