@@ -1,7 +1,7 @@
 """Sparse, wide and rare: time, memory and accuracy on data as shops and text have them, beside LightGBM.
 
     python benchmarks/bench_sparse.py cost [--sets wide zipf words more_words flags] [--trees 100]
-    python benchmarks/bench_sparse.py accuracy [--kinds ...] [--draws 5] [--trees 100]
+    python benchmarks/bench_sparse.py accuracy [--kinds ...] [--draws 5] [--equal]
 
 ``cost`` has CSR matrices of float32, of which everybody fits ``--trees`` trees with its own defaults (31
 leaves, rate .1):
@@ -19,7 +19,9 @@ repeats, and ratios are of LightGBM's to ours, with the range.
 
 ``accuracy`` draws each kind of data anew with each seed, 200 queries of 40 rows to train and 200 to test, and
 prints the mean NDCG@10 of the test queries, with the t of what ours has more, by query, over all draws.
-"all bins" is ours with split_search="full".
+Everybody has its own defaults, for the number of trees and the rate, too; "all bins" is ours with
+split_search="full", and "our trees" is LightGBM with as many trees as ours, of the same rate. With ``--equal``
+all have ``--trees`` trees of 31 leaves and the rate .1.
 """
 
 import argparse
@@ -87,29 +89,25 @@ def labelled(rng, X, noise=1.0):
 # ------------------------------------------------------------------------------------------------------- cost
 
 
+def ours(n_threads, **parameters):
+    from ranktrees import LambdaMARTRanker
+
+    return LambdaMARTRanker(n_jobs=n_threads, random_state=0, **parameters)
+
+
+def theirs(n_threads, **parameters):
+    from lightgbm import LGBMRanker
+
+    return LGBMRanker(n_jobs=n_threads, verbose=-1, **parameters)
+
+
 def estimator(library, n_trees, n_threads, **parameters):
     """A ranker with its own defaults, but for what all have in common."""
     if library == "LightGBM":
-        from lightgbm import LGBMRanker
-
-        return LGBMRanker(
-            n_estimators=n_trees,
-            num_leaves=LEAVES,
-            learning_rate=RATE,
-            n_jobs=n_threads,
-            verbose=-1,
-            **parameters,
-        )
-    from ranktrees import LambdaMARTRanker
-
-    return LambdaMARTRanker(
-        max_iter=n_trees,
-        max_leaf_nodes=LEAVES,
-        learning_rate=RATE,
-        n_jobs=n_threads,
-        random_state=0,
-        **parameters,
-    )
+        parameters |= {"n_estimators": n_trees, "num_leaves": LEAVES, "learning_rate": RATE}
+        return theirs(n_threads, **parameters)
+    parameters |= {"max_iter": n_trees, "max_leaf_nodes": LEAVES, "learning_rate": RATE}
+    return ours(n_threads, **parameters)
 
 
 def fitted(model, X, y, qid):
@@ -223,10 +221,18 @@ def accuracy(options):
 
     measure = as_measure("ndcg@10")
     contenders = {
-        "ranktrees": partial(estimator, "ranktrees"),
-        "all bins": partial(estimator, "ranktrees", split_search="full"),
-        "LightGBM": partial(estimator, "LightGBM"),
+        "ranktrees": partial(ours, options.threads),
+        "all bins": partial(ours, options.threads, split_search="full"),
+        "LightGBM": partial(theirs, options.threads),
+        "our trees": partial(theirs, options.threads),
     }
+    if options.equal:
+        both = options.trees, options.threads
+        contenders = {
+            "ranktrees": partial(estimator, "ranktrees", *both),
+            "all bins": partial(estimator, "ranktrees", *both, split_search="full"),
+            "LightGBM": partial(estimator, "LightGBM", *both),
+        }
     print("| kind |", " | ".join(f"{name} (t)" if k else name for k, name in enumerate(contenders)), "|")
     print("|---" * (1 + len(contenders)) + "|")
     everything = {name: [] for name in contenders}
@@ -235,8 +241,13 @@ def accuracy(options):
         for seed in range(options.first_seed, options.first_seed + options.draws):
             train, (X, y, qid) = drawn(kind, seed, options.queries)
             offsets = np.append(np.unique(qid, return_index=True)[1], len(qid))
+            models = {}
             for name, make in contenders.items():
-                scores = fitted(make(options.trees, options.threads), *train).predict(X)
+                models[name] = model = make()
+                if name == "our trees":
+                    own = models["ranktrees"]
+                    model.set_params(n_estimators=own.n_iter_, learning_rate=own.learning_rate_)
+                scores = fitted(model, *train).predict(X)
                 found[name] += measure.per_query(y.astype(float), scores, offsets).tolist()
         print(f"| {kind} |", " | ".join(against(found, name) for name in found), "|", flush=True)
         for name, own in found.items():
@@ -259,6 +270,7 @@ def main():
     parser.add_argument("--rows", type=int, help="instead of those of each set")
     parser.add_argument("--queries", type=int, default=200)
     parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--equal", action="store_true")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--trees", type=int, default=TREES)
     parser.add_argument("--repeats", type=int, default=5)

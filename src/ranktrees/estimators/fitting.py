@@ -99,10 +99,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     ----------
     max_leaf_nodes : int or None, default=31
         The maximum number of leaves of each tree. Trees grow best leaf first. If a tree may have more than 16
-        leaves, those that promise at least half of what the best one does are split together, at most a third
-        of the remaining splits at a time, or the last 8. With ``feature_costs`` they are split one by one, in
-        trees before which some feature is still to be paid for. If None, trees grow layer by layer, without a
-        limit.
+        leaves, those are split together that would be split in any case, as far as the gains of its splits so
+        far tell. With ``feature_costs`` they are split one by one, in trees before which some feature is
+        still to be paid for. If None, trees grow layer by layer, without a limit.
     max_depth : int or None, default=None
         The maximum number of splits between the root and a leaf. If None, only the number of leaves limits
         the depth.
