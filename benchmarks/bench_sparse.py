@@ -20,8 +20,8 @@ repeats, and ratios are of LightGBM's to ours, with the range.
 ``accuracy`` draws each kind of data anew with each seed, 200 queries of 40 rows to train and 200 to test, and
 prints the mean NDCG@10 of the test queries, with the t of what ours has more, by query, over all draws.
 Everybody has its own defaults, for the number of trees and the rate, too; "all bins" is ours with
-split_search="full", and "our trees" is LightGBM with as many trees as ours, of the same rate. With ``--equal``
-all have ``--trees`` trees of 31 leaves and the rate .1.
+split_search="full", and "our trees" is LightGBM with as many trees as ours, of the same rate. With
+``--equal`` all have ``--trees`` trees of 31 leaves and the rate .1.
 """
 
 import argparse

@@ -30,6 +30,7 @@ from ranktrees import (
 from ranktrees.binning.mapper import BinMapper
 from ranktrees.datasets import Batches
 from ranktrees.processes.communicator import training_with
+from ranktrees.support import spool
 from ranktrees.support.spool import Spool, by_parts, first_rows
 
 
@@ -277,6 +278,44 @@ def test_sparse_and_integer_batches_are_those_of_all_rows():
     parts = [X[:100], sparse.csr_array(X[100:150]), X[150:].tolist()]
     batches = [{"X": part, "y": own} for part, own in zip(parts, np.split(y, [100, 150]), strict=True)]
     assert HistGBRTRegressor(max_iter=5, random_state=0).fit(Batches(batches)).ensemble_ == expected.ensemble_
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_sparse_batches_are_kept_by_their_entries(monkeypatch, wide):
+    """Also in 64 bits, and if a later batch is dense or more precise."""
+    monkeypatch.setattr(spool, "MOST_SHORT", 100 if wide else 2**31 - 1)
+    monkeypatch.setattr(spool, "_BLOCK", 70)
+    X, y = sparse_rows(np.float64)
+    parts = [X[:90].astype(np.float32), X[90:90], X[90:140], X[140:200].toarray(), X[200:]]
+    exact = sparse.vstack([X[:90].astype(np.float32), X[90:]]).tocsr()
+    expected = HistGBRTRegressor(max_iter=5, random_state=0).fit(exact, y)
+    kept = spool.SparseSpool()
+    for part in parts:
+        kept.append(part)
+    rows = kept.matrix()
+    assert rows.indices.dtype == rows.indptr.dtype == (np.int64 if wide else np.int32)
+    assert (rows != exact).nnz == 0
+    ends = np.cumsum([part.shape[0] for part in parts if part.shape[0]])[:-1]
+    batches = list(zip([part for part in parts if part.shape[0]], np.split(y, ends), strict=True))
+    fitted = HistGBRTRegressor(max_iter=5, random_state=0).fit(Batches(batches))
+    assert fitted.ensemble_ == expected.ensemble_
+
+
+def test_sparse_batches_of_many_columns_need_no_room_for_zeros():
+    """A hundred million cells: dense batches would not fit on disk."""
+    X, y = sparse_rows(np.float32)
+    X.resize(len(y), 2**24)
+    expected = HistGBRTRegressor(max_iter=3, random_state=0).fit(X, y)
+    fitted = HistGBRTRegressor(max_iter=3, random_state=0).fit(
+        Batches([(X[:100], y[:100]), (X[100:], y[100:])])
+    )
+    assert fitted.ensemble_ == expected.ensemble_
+
+
+def sparse_rows(dtype):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((300, 40), density=0.2, rng=rng, dtype=dtype).tocsr()
+    return X, X.sum(axis=1) + rng.normal(size=300)
 
 
 @pytest.mark.parametrize("kind", ["ours", "foreign"])

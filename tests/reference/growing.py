@@ -606,7 +606,8 @@ def n_together(promises, n_splits, ratios):
     """How many of the best leaves are split in one turn.
 
     A leaf is if it would be among the next ``n_splits`` even if all descendants of better leaves that may
-    promise more came first. A child promises at most as much of what its parent does as the mean of ``ratios``.
+    promise more came first. A child promises at most as much of its parent's promise as the mean of
+    ``ratios``.
     """
     ratio, n = sum(ratios) / len(ratios) if ratios else 1.0, 1
     while n < min(len(promises), n_splits):

@@ -89,8 +89,9 @@ class Batches:
     Notes
     -----
     Columns with a categorical dtype are refused: pass their codes instead, and name the columns in
-    ``categorical_features``. Sparse batches take as much room as dense ones. An ``init`` must be fitted
-    already. If it is not a model of this library, it is given arrays, part by part.
+    ``categorical_features``. If the first batch is sparse, the file has the entries of all batches, and not
+    their zeros. An ``init`` must be fitted already if batches are dense. If it is not a model of this
+    library, it is given arrays, part by part.
 
     When ranks train together, each rank passes batches of its own.
 

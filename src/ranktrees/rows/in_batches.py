@@ -7,6 +7,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from ranktrees.rows.batches import Batches
 from ranktrees.rows.frames import frame_columns, holds_texts, is_category, kind_of
@@ -14,7 +15,7 @@ from ranktrees.rows.labels import check_labels, check_weights
 from ranktrees.rows.matrix import check_columns, rows_of
 from ranktrees.rows.queries import find_queries, ids_in, qid_of, runs_in
 from ranktrees.rows.values import as_seen, shape_of
-from ranktrees.support.spool import Spool
+from ranktrees.support.spool import SparseSpool, Spool
 
 if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
@@ -34,8 +35,8 @@ def read_batches(
 ) -> tuple[Any, np.ndarray | None, np.ndarray | None, Any]:
     """Read batches and check them one by one.
 
-    Returns (rows on disk, labels, weights, query ids). If there is a single rank, the query ids are replaced
-    by numbers.
+    Returns (rows on disk, labels, weights, query ids). The rows are a CSR matrix if the first batch is
+    sparse. If there is a single rank, the query ids are replaced by numbers.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ def read_batches(
             )
     columns = copy(estimator)
     queries = _QueryNumbers()
-    rows, labels, weights, qid = Spool(batches.folder), [], [], []
+    rows: Spool | SparseSpool = Spool(batches.folder)
+    labels, weights, qid = [], [], []
     for number, batch in enumerate(batches):
         of_batch = f" of batch {number}"
         own_name = name + of_batch
@@ -75,7 +77,9 @@ def read_batches(
                 )
         part, _ = rows_of(batch.X, {}, estimator, own_name)
         n_rows = part.shape[0]
-        if number == 0:
+        if number == 0 and sparse.issparse(batch.X):
+            rows = SparseSpool(batches.folder)
+        elif number == 0 and isinstance(rows, Spool):
             rows.head = batch.X[:0] if frame_columns(batch.X) is not None else np.empty((0, part.shape[1]))
         rows.append(part)
         labels.append(check_labels(batch.y, n_rows, "y" + of_batch, own_name, estimator))
@@ -88,7 +92,7 @@ def read_batches(
         )
     numbers = _joined(qid, "qid")
     return (
-        rows,
+        rows if isinstance(rows, Spool) else rows.matrix(),
         _joined(labels, "labels"),
         _joined(weights, "sample_weight"),
         numbers if numbers is None or communicator.alone else queries.ids()[numbers],

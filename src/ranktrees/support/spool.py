@@ -15,7 +15,10 @@ from scipy import sparse
 if TYPE_CHECKING:
     from ranktrees.support.annotations import PathLike
 
-__all__ = ["Spool", "by_parts", "first_rows"]
+__all__ = ["SparseSpool", "Spool", "by_parts", "first_rows"]
+
+MOST_SHORT = 2**31 - 1  # entries that indices of 32 bits reach
+_BLOCK = 1 << 20  # numbers that are copied at a time
 
 
 class Spool:
@@ -113,6 +116,82 @@ class Spool:
         for (begin, end), first_row in zip(pairwise(ends), self.bounds[:-1], strict=True):
             places = by_row[begin:end]
             yield places, order[places] - first_row
+
+
+class SparseSpool:
+    """Sparse rows in two temporary files, as they arrive. They are deleted with the matrix that reads them.
+
+        values   | part 0: entries of its rows . . . | part 1: . . . | ...
+        columns  | part 0: those of the entries  . . | part 1: . . . | ...
+
+    Parameters
+    ----------
+    folder : path-like or None, default=None
+        The folder in which the files are made. If None, that of `tempfile.gettempdir`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy import sparse
+    >>> from ranktrees.support.spool import SparseSpool
+    >>> rows = SparseSpool()
+    >>> rows.append(sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]])))
+    >>> rows.append(np.array([[5.0, np.nan]]))
+    >>> rows.matrix().toarray().tolist()
+    [[0.0, 2.0], [0.0, 0.0], [5.0, nan]]
+    """
+
+    def __init__(self, folder: PathLike | None = None) -> None:
+        self.folder = folder
+        self._values = _Numbers(folder, np.dtype(np.float32))
+        self._columns = _Numbers(folder, np.dtype(np.int32))
+        self._row_ends = [np.zeros(1, np.int64)]
+        self.n_features = 0
+
+    def append(self, rows: Any) -> None:
+        """Write more rows of the same features: a canonical CSR matrix or an array, float32 or float64."""
+        rows = rows if sparse.issparse(rows) else sparse.csr_array(rows)
+        self._row_ends.append(self._values.n + rows.indptr[1:].astype(np.int64))
+        if rows.dtype.itemsize > self._values.dtype.itemsize:
+            self._values = self._values.in_type(rows.dtype)
+        self._values.append(rows.data)
+        self._columns.append(rows.indices.astype(np.int32, copy=False))
+        self.n_features = rows.shape[1]
+
+    def matrix(self) -> Any:
+        """Return the rows as a CSR matrix; its entries are read from the files when they are used."""
+        row_ends = np.concatenate(self._row_ends)
+        long = self._values.n > MOST_SHORT
+        if long:
+            self._columns = self._columns.in_type(np.dtype(np.int64))
+        rows = sparse.csr_array((len(row_ends) - 1, self.n_features), dtype=self._values.dtype)
+        rows.data, rows.indices = self._values.array(), self._columns.array()
+        rows.indptr = row_ends if long else row_ends.astype(np.int32)
+        return rows
+
+
+class _Numbers:
+    """Numbers of one type in a temporary file."""
+
+    def __init__(self, folder: PathLike | None, dtype: np.dtype[Any]) -> None:
+        self.folder, self.dtype, self.n = folder, dtype, 0
+        self.file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
+        weakref.finalize(self, self.file.close)
+
+    def append(self, numbers: np.ndarray) -> None:
+        self.file.write(np.ascontiguousarray(numbers, self.dtype).data.cast("B"))
+        self.n += len(numbers)
+
+    def in_type(self, dtype: np.dtype[Any]) -> _Numbers:
+        """Return a copy in another type."""
+        copy, own = _Numbers(self.folder, dtype), self.array()
+        for first in range(0, self.n, _BLOCK):
+            copy.append(own[first : first + _BLOCK])
+        return copy
+
+    def array(self) -> np.ndarray:
+        self.file.flush()
+        return np.memmap(self.file, self.dtype, "r", shape=self.n) if self.n else np.empty(0, self.dtype)
 
 
 def by_parts(
