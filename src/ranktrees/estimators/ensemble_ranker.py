@@ -20,7 +20,13 @@ from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
-from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, require_distinct
+from ranktrees.model.ensemble import (
+    MAX_CATEGORIES,
+    Ensemble,
+    checked_renames,
+    plain_level,
+    require_distinct,
+)
 from ranktrees.rows import (
     check_columns,
     joined_levels,
@@ -292,10 +298,7 @@ def _distinct_levels(key: Any, levels: Any) -> tuple[Any, ...]:
             f"category_levels[{key!r}]={levels!r}; expected the levels of the column, in the order of their "
             "codes: pass a list of them."
         )
-    levels = tuple(
-        each.item() if isinstance(each, np.generic) and each.dtype.kind in "biufU" else each
-        for each in levels
-    )
+    levels = tuple(map(plain_level, levels))
     require_distinct(
         levels,
         f"category_levels[{key!r}]",

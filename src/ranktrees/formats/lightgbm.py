@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees._core.support.dtypes import NODE
+from ranktrees.estimators.columns import warn_of_lost_levels
+from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
@@ -88,7 +90,9 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     >>> bool((read.predict(X) == ranker.predict(X)).all())
     True
     """
-    replace_file(path, _text_of(added_up(model, feature_names)).encode())
+    ensemble = added_up(model, feature_names)
+    warn_of_lost_levels(fitted_trees(model), ensemble)
+    replace_file(path, _text_of(ensemble).encode())
 
 
 def load_lightgbm(model: Any) -> Ensemble:
