@@ -59,6 +59,7 @@ from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
 from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import RowSampler, hold_out
+from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spelling import readable, spelt
@@ -336,6 +337,12 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _validate_params(self) -> None:
         refuse_foreign_loss(getattr(self, "loss", None))
+        if is_whole(self.early_stopping):
+            raise ValueError(
+                f"early_stopping={self.early_stopping!r} says whether to stop, not after how many rounds; "
+                f"expected True, False or 'auto': set n_iter_no_change={self.early_stopping!r}, and pass "
+                "validation rows to fit, or early_stopping=True to hold some out."
+            )
         super()._validate_params()
         _refuse_class(self.init)
         if hasattr(self.init, "fit") and not hasattr(self.init, "__sklearn_tags__"):
