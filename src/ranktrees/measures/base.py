@@ -149,7 +149,8 @@ class Measure:
             Scores. Rows with higher scores rank first.
         qid : array-like of shape (n,), default=None
             Query ids of any hashable type, in any order. If None, they are taken from the level ``qid`` of
-            the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query.
+            the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query, and measures
+            that are means over queries issue a `MissingQueryWarning`.
         sample_weight : array-like of shape (n,), default=None
             Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
         **parameters

@@ -44,7 +44,7 @@ MOST_ROWS = 2**31 - 1  # kernels number rows in four bytes, which some registers
 
 
 class MissingQueryWarning(UserWarning):
-    """Warns that a ranker was fitted without query ids, so all rows were taken for one query.
+    """Warns that a ranker was fitted, or a measure taken, without query ids: all rows are then one query.
 
     Examples
     --------
