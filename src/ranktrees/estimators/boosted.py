@@ -73,6 +73,7 @@ from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_toge
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ranktrees.estimators.fitted import FittedTrees
     from ranktrees.model.costs import FeatureCosts
     from ranktrees.model.ensemble import Trees
     from ranktrees.objectives.base import Link, Objective
@@ -402,7 +403,11 @@ class BoostedTrees(TreeEnsembleEstimator):
             X_held_out = X
             data, held_out = hold_out(data, self.validation_fraction, seed)
         self._refuse_loose_bounds()
-        costs, step, rate = self._costs(), self._step(data, held_out, n_threads), self._rate(data.share)
+        costs, step, rate = (
+            self._costs(),
+            self._step(data, held_out, n_threads),
+            self._rate(data.share.n_rows),
+        )
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads, costs)
         ranks.at("the start")
@@ -521,11 +526,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 
-    def _rate(self, share: Share) -> float:
+    def _rate(self, n_rows: int) -> float:
         """Return the learning rate for the rows to learn from, of all ranks."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return RATES[share.n_rows >= MANY_ROWS]
+        return RATES[n_rows >= MANY_ROWS]
 
     def _features_of_a_split(self, share: Share) -> float:
         if self.max_features is not None:
@@ -903,6 +908,17 @@ class BoostedTrees(TreeEnsembleEstimator):
             "step": self._step(data, data, n_threads),
             "mean_leaves": self._mean_leaves,
         }
+
+    def _around(self, model: FittedTrees, n_rows: int) -> Self:
+        if self.init is not None:
+            raise ValueError(
+                f"init={self.init!r}, but the trees of the ensemble start from its base, "
+                f"{model.ensemble_.base:g}; expected an estimator without init."
+            )
+        copied = super()._around(model, n_rows)
+        copied.__dict__.update(Start(model.ensemble_).attributes(model.ensemble_))
+        copied.learning_rate_ = getattr(self, "learning_rate_", self._rate(n_rows))
+        return copied
 
     def _forget_scores(self) -> None:
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)

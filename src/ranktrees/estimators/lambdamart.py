@@ -28,7 +28,6 @@ from ranktrees.support.scikit_learn import with_callbacks
 
 if TYPE_CHECKING:
     from ranktrees.evaluation.early_exit import EarlyExit
-    from ranktrees.processes.sharing import Share
     from ranktrees.support.annotations import IdsLike, RowsLike, Worth
 
 # Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
@@ -552,8 +551,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     def _mean_leaves(self) -> bool:  # type: ignore[override]
         return self.leaf_values == "mean"
 
-    def _rate(self, share: Share) -> float:
-        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(share)
+    def _rate(self, n_rows: int) -> float:
+        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(n_rows)
 
     def _step(
         self, data: FitData | None, held_out: FitData | None, n_threads: int

@@ -125,6 +125,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     oob_score: bool | AnyMeasure = False
     stage_size: int = 8
 
+    _averages = True
     _parameter_constraints = {  # noqa: RUF012
         **TREE_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
