@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from ranktrees import (
     HistGBRTClassifier,
+    FitWarning,
     HistGBRTRegressor,
     LambdaMARTRanker,
     MissingQueryWarning,
@@ -236,6 +237,16 @@ def test_rows_of_a_query_may_be_in_any_batch(ranking):
     expected = ranker(early_stopping=True).fit(X, y, qid=names)
     fitted = ranker(early_stopping=True).fit(Batches(in_batches(ENDS, X, y, names)))
     assert fitted.ensemble_ == expected.ensemble_
+
+
+def test_labels_and_ids_among_the_columns_of_batches_are_doubted(ranking):
+    X, y, qid = ranking
+    rows = np.column_stack([qid, X, y])
+    with pytest.warns(FitWarning) as said:
+        ranker().fit(Batches(in_batches(ENDS, rows, y, qid)))
+    ids, labels = sorted(str(one.message) for one in said)
+    assert ids.startswith("X has a column 0, which holds the query ids")
+    assert labels.startswith("the column 7 of X holds the labels")
 
 
 def test_validation_rows_may_come_in_batches(ranking):

@@ -418,8 +418,27 @@ def test_labels_that_are_left_among_the_features_are_doubted(estimator, frames, 
         make(estimator).fit(frame, frame["grade"], qid=qid)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".* learned nothing")
         make(estimator).fit(frame, pd.Series(y[::-1], name="grade"), qid=qid)  # other values
-        make(estimator).fit(frame, pd.Series(y, name="clicks"), qid=qid)
+        make(estimator).fit(np.column_stack([X, y])[:19], y[:19], qid=qid[:19])  # perhaps by chance
+        make(estimator).fit(np.column_stack([X, 0 * y]), 0 * y, qid=qid)
+    for kind in (np.asarray, np.asfortranarray, np.float32, sp.csr_array):
+        rows = kind(np.nan_to_num(np.column_stack([X, y])))
+        with pytest.warns(FitWarning, match=f"the column {X.shape[1]} of X holds the labels"):
+            make(estimator).fit(rows, y, qid=qid)
+
+
+@pytest.mark.parametrize("kind", [int, float, "shop {}".format])
+def test_query_ids_that_are_left_among_the_features_under_another_name_are_doubted(kind, rows):
+    X, y, qid = rows
+    frame, ids = pd.DataFrame(X).add_prefix("f"), [kind(one) for one in qid]
+    frame["session"] = pd.Series(ids, dtype="category" if isinstance(ids[0], str) else None)
+    with pytest.warns(FitWarning, match="X has a column 'session', which holds the query ids"):
+        make(LambdaMARTRanker).fit(frame, y, qid=ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(LambdaMARTRanker).fit(frame, y, qid=qid[np.argsort(-qid, kind="stable")])
+        make(LambdaMARTRanker).fit(frame.assign(session=0), y, qid=0 * qid)
 
 
 def texts_as(kind, frame):

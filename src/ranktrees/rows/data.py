@@ -17,6 +17,7 @@ from ranktrees.rows.feedback import NOTHING, Feedback, Preferences
 from ranktrees.rows.frames import frame_columns, warn_of_order
 from ranktrees.rows.in_batches import read_batches
 from ranktrees.rows.labels import check_labels, check_weights, class_numbers, names_in, require_several
+from ranktrees.rows.leaks import warn_of_ids_among_columns, warn_of_labels_among_columns
 from ranktrees.rows.matrix import (
     category_columns,
     check_columns,
@@ -33,7 +34,7 @@ from ranktrees.rows.queries import (
     sources_of,
 )
 from ranktrees.rows.values import as_seen, narrowed, shape_of
-from ranktrees.support.warning import FitWarning, warn
+from ranktrees.support.warning import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -268,10 +269,10 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
-    if data.qid_given and read_rows:
-        _warn_of_ids_among_columns(X, qid, groups)
-    if read_rows:
-        _warn_of_labels_among_columns(X, y)
+    if read_rows and data.n_rows:
+        if own_ids := [*sources_of({"qid": qid, "groups": groups}, {"y": y, "X": X}).values()]:
+            warn_of_ids_among_columns(X, rows, levels, own_ids)
+        warn_of_labels_among_columns(X, y, rows, data.labels, data.order)
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were "
@@ -279,33 +280,6 @@ def check_fit(
             MissingQueryWarning,
         )
     return data
-
-
-def _warn_of_ids_among_columns(X: RowsLike, *ids: Any) -> None:
-    """Warn if a column of a data frame is called as the query ids are, as it is probably no feature."""
-    names = {"qid"} | {one.name for one in ids if isinstance(getattr(one, "name", None), str)}
-    columns = [name for name, _ in frame_columns(X) or []]
-    if found := [name for name in columns if name in names]:
-        warn(
-            f"X has a column {found[0]!r}, which is the name of the query ids: trees split by it as by any "
-            "feature, and for the ids of new queries that means nothing. Drop it from X, or rename it if it "
-            "is a feature.",
-            FitWarning,
-        )
-
-
-def _warn_of_labels_among_columns(X: RowsLike, y: ArrayLike | None) -> None:
-    """Warn if a column of a data frame has both the name and the values of the labels."""
-    name = getattr(y, "name", None)
-    if not isinstance(name, str):
-        return
-    for column_name, column in frame_columns(X) or []:
-        if column_name == name and np.array_equal(np.asarray(column), np.asarray(y)):
-            warn(
-                f"the column {name!r} of X holds the labels, and trees split by it as by any feature: scores "
-                "will look perfect, but new rows have no labels yet. Drop it from X.",
-                FitWarning,
-            )
 
 
 _PASS_IDS = (
