@@ -104,7 +104,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         `objectives.LambdaMART`.
     propensities : array-like of shape (n_positions,), default=None
         If ``position`` is given, how often each position is looked at, from the first position on. Only
-        ratios matter. If None, the propensities are estimated along with the trees.
+        ratios matter. If None, the propensities are estimated along with the trees. Those of another fit may
+        have NaN, to which ``np.fmax(propensities_, 0.05)`` gives the floor that low ones need anyway.
     step : {"newton", "optimal"}, default="newton"
         The weight of each new tree. With "newton", it is ``learning_rate``. With "optimal", it is the weight
         in ``step_interval`` with which the measure is highest on some rows, see `optimal_weight`, times
