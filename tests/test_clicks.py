@@ -257,6 +257,7 @@ def test_stopping_early_on_labels_and_on_clicks(shown):
     assert len(model.validation_score_) == 20
     model.set_params(scoring="loss").fit(X, log.target, qid=log.qid, position=log.position)
     X_val, y_val, qid_val = make_ranking(10, n_features=20, random_state=9, return_X_y_qid=True)
+    qid_val += log.qid.max() + 1
     model.fit(X, log.target, qid=log.qid, position=log.position, X_val=X_val, y_val=y_val, qid_val=qid_val)
     assert model.validation_score_[model.best_iteration_ - 1] == pytest.approx(
         model.score(X_val, y_val, qid=qid_val) - 1
@@ -278,6 +279,7 @@ def test_a_warm_start_learns_from_the_trees_that_early_stopping_has_kept(shown, 
     clicks = {"X": X, "y": log.target, "qid": log.qid, "position": log.position}
     rows = make_ranking(10, n_features=20, random_state=9, return_X_y_qid=True)
     validation = dict(zip(("X_val", "y_val", "qid_val"), rows, strict=True))
+    validation["qid_val"] += log.qid.max() + 1
     rules = {"learning_rate": 0.7, "random_state": 0} | parameters
     at_once = LambdaMARTRanker(max_iter=16, **rules).fit(**clicks, **validation)
     model = LambdaMARTRanker(max_iter=6, warm_start=True, **rules)

@@ -41,8 +41,11 @@ from ranktrees.measures import (
 from ranktrees.measures.worth import exp2_gains
 from reference import ranking as reference
 
-# many a ranking here is that of a single query
-pytestmark = pytest.mark.filterwarnings("ignore::ranktrees.MissingQueryWarning")
+# many a ranking here is that of a single query, or has relevant rows only
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ranktrees.MissingQueryWarning"),
+    pytest.mark.filterwarnings("ignore:.* takes every row for relevant"),
+]
 
 # every compiled measure with its twin, at its cutoffs
 TWINS = [

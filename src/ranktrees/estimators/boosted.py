@@ -22,6 +22,7 @@ from ranktrees.estimators.fit_warnings import (
     NEVER_OUT_OF_BAG,
     warn_of_grades,
     warn_of_no_more_trees,
+    warn_of_no_stopping,
     warn_of_odds,
     warn_of_start,
     warn_of_trees,
@@ -395,6 +396,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         objective = self._objective(seed)
         self._check_what_is_learned(objective, data)
         stops = self._stops(held_out is not None)
+        if held_out is None:
+            warn_of_no_stopping(self)
         if not stops:  # which may drop trees
             warn_of_no_more_trees(self._n_earlier, self.max_iter, "max_iter")
         if stops or held_out is not None:
@@ -446,8 +449,8 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
                 "rows are one query; expected query ids, or 1: pass qid=, or draw rows with subsample."
             )
-        warn_of_weights(data.weights, self.l2_regularization)
-        warn_of_grades(self._measure(), data.labels)
+        warn_of_weights(data.weights, self.l2_regularization, self.gradient_sampling)
+        warn_of_grades(self._measure(), data.labels, data.offsets)
 
     @property
     def _n_earlier(self) -> int:
@@ -595,7 +598,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         if held_out is None:
             return
         if (measure := self._measure_to_follow(held_out)) is not None:
-            measure.check_labels(held_out.share.some_of_all(held_out.labels), held_out.y_name)
+            followed = held_out.share.some_of_all(held_out.labels)
+            measure.check_labels(followed, held_out.y_name)
+            measure.warn_of_labels(followed, held_out.y_name)
         elif data.preferences is None and held_out.preferences is None:
             labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
             with _followed_by_the_loss(held_out):

@@ -380,6 +380,7 @@ class FittedTrees(KnownParameters):
         scores = data.internal(scores)
         if measure is None:
             return self._score_without_queries(data.labels, scores, data.weights)
+        measure.warn_of_labels(data.labels)
         n_threads = effective_n_threads(self.n_jobs)
         return getattr(measure, mean)(data.labels, scores, data.offsets, data.weights, n_threads)
 

@@ -114,6 +114,7 @@ def grouped(
     scores = column("y_score", y_score, finite=False)
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
     measure.check_labels(labels, "y_true")
+    measure.warn_of_labels(labels, "y_true")
     if measure.by_query and len(labels) > 1 and qid is None and qid_of(y_true) is None:
         warn(
             f"{measure} was taken without query ids, so all {len(labels)} rows were treated as one query. "

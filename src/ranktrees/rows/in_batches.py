@@ -31,11 +31,11 @@ def read_batches(
     name: str,
     reset: bool,
     communicator: Communicator,
-) -> tuple[Any, np.ndarray | None, np.ndarray | None, Any]:
+) -> tuple[Any, np.ndarray | None, np.ndarray | None, Any, np.ndarray]:
     """Read batches and check them one by one.
 
-    Returns (rows on disk, labels, weights, query ids). If there is a single rank, the query ids are replaced
-    by numbers.
+    Returns (rows on disk, labels, weights, query ids, the id of each query). If there is a single rank, the
+    query ids are replaced by the numbers of queries.
 
     Parameters
     ----------
@@ -86,12 +86,13 @@ def read_batches(
             f"{name} has no batches; expected at least one: if the source is a generator, which can be "
             "iterated over only once, pass the function that makes it."
         )
-    numbers = _joined(qid, "qid")
+    numbers, ids = _joined(qid, "qid"), queries.ids()
     return (
         rows,
         _joined(labels, "labels"),
         _joined(weights, "sample_weight"),
-        numbers if numbers is None or communicator.alone else queries.ids()[numbers],
+        numbers if numbers is None or communicator.alone else ids[numbers],
+        ids,
     )
 
 
