@@ -259,3 +259,12 @@ def test_warnings_that_are_errors_leave_the_estimator_as_it_was():
             ranker.fit(X, y, qid=qid)
     assert not hasattr(ranker, "ensemble_")
     assert vars(ranker).keys() == vars(LambdaMARTRanker()).keys()
+
+
+@pytest.mark.parametrize("gradient_sampling", [None, 4.0])
+def test_columns_that_are_constant_within_queries_have_importance_but_move_no_score(gradient_sampling):
+    of_queries = np.random.default_rng(0).normal(size=(20, 4))[qid]
+    model = LambdaMARTRanker(max_iter=20, gradient_sampling=gradient_sampling, random_state=0)
+    assert np.ptp(model.fit(of_queries, y, qid=qid).predict(of_queries)) < 1e-9
+    both = np.column_stack([X, of_queries])
+    assert 0 < model.fit(both, y, qid=qid).feature_importances_[4:].sum() < 0.5

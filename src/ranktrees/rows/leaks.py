@@ -1,4 +1,4 @@
-"""Find labels and query ids among the columns of X, by name or by value. Cheap: mostly a few rows are read."""
+"""Find labels and query ids among the columns of X. This is cheap, as few rows rule out most columns."""
 
 from __future__ import annotations
 
