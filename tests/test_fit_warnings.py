@@ -47,6 +47,13 @@ def test_trees_without_a_split(kind, labels, least, reason):
     assert not doubts(lambda: kind(min_samples_leaf=5).fit(X, y, qid=qid))
 
 
+def test_rows_each_of_which_is_a_query():
+    (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y, qid=np.arange(len(y))))
+    assert "learned nothing: none of its 3 trees" in said
+    assert f"each of the {len(y)} rows is a query of its own, in which there is nothing to rank" in said
+    assert not doubts(lambda: HistGBRTRegressor(max_iter=3).fit(X, y, qid=np.arange(len(y))))
+
+
 @pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
 def test_rules_that_no_split_satisfies(kind):
     (said,) = doubts(lambda: kind(min_samples_leaf=5, min_hessian_to_split=1e9).fit(X, y, qid=qid))

@@ -525,7 +525,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(plan.attributes(kept))
         grown = kept.after(start.n_init_trees)
-        warn_of_trees(self, grown, share.n_rows)
+        warn_of_trees(self, grown, share)
         if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 

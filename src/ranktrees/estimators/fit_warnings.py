@@ -12,6 +12,7 @@ from ranktrees.support.warning import FitWarning, warn
 if TYPE_CHECKING:
     from ranktrees.measures.base import Measure
     from ranktrees.model.ensemble import Ensemble
+    from ranktrees.processes.sharing import Share
 
 __all__ = [
     "NEVER_OUT_OF_BAG",
@@ -195,7 +196,7 @@ def warn_of_start(estimator: Any, monotonic_cst: Any, predicted: str) -> None:
         )
 
 
-def warn_of_trees(estimator: Any, ensemble: Ensemble, n_rows: int) -> None:
+def warn_of_trees(estimator: Any, ensemble: Ensemble, share: Share) -> None:
     """Warn of trees none of which has a split, so that they score all rows alike.
 
     Parameters
@@ -203,13 +204,18 @@ def warn_of_trees(estimator: Any, ensemble: Ensemble, n_rows: int) -> None:
     estimator : estimator
     ensemble : Ensemble
         The trees that were grown.
-    n_rows : int
-        The number of rows of all ranks.
+    share : Share
+        The part of the rows of all ranks that were learned from.
     """
     if not len(ensemble) or np.any(ensemble.nodes["left"] >= 0):
         return
-    least = int(estimator.min_samples_leaf)
-    if n_rows < 2 * least:
+    least, n_rows = int(estimator.min_samples_leaf), share.n_rows
+    if share.n_queries == n_rows > 1 and estimator._is_ranker and hasattr(estimator, "loss"):
+        reason = (
+            f"each of the {n_rows} rows is a query of its own, in which there is nothing to rank: pass ids "
+            "that the rows of a query share"
+        )
+    elif n_rows < 2 * least:
         reason = (
             f"there are {n_rows} rows, and with min_samples_leaf={least} a split needs {2 * least}: lower it"
         )
