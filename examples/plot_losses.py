@@ -56,6 +56,6 @@ for axes, measure in zip(plots, ("ndcg@10", "map(rel=3)"), strict=True):
                 y_test, scores[name], scores["lambdamart, ndcg@10"], qid=qid_test, measure=measure
             )
             axes.plot(found.interval, [place, place], "|-", found.difference, place, "o", color="C0")
-    axes.set(xlabel=f"{measure} above that of LambdaMART on NDCG@10")
+    axes.set(title=measure, xlabel="above LambdaMART on NDCG@10")
 plots[0].set_yticks(range(1, len(losses)), list(losses)[1:])
 plt.show()

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeRegressor
 
 from ranktrees import (
+    FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -239,6 +240,16 @@ def test_rows_of_a_query_may_be_in_any_batch(ranking):
     assert fitted.ensemble_ == expected.ensemble_
 
 
+def test_labels_and_ids_among_the_columns_of_batches_are_doubted(ranking):
+    X, y, qid = ranking
+    rows = np.column_stack([qid + 100, X, y])
+    with pytest.warns(FitWarning) as said:
+        ranker().fit(Batches(in_batches(ENDS, rows, y, qid + 100)))
+    ids, labels = sorted(str(one.message) for one in said)
+    assert ids.startswith("X has a column 0, which holds the query ids")
+    assert labels.startswith("the column 7 of X holds the labels")
+
+
 def test_validation_rows_may_come_in_batches(ranking):
     X, y, qid = ranking
     train, val = qid < 25, qid >= 25
@@ -248,6 +259,8 @@ def test_validation_rows_may_come_in_batches(ranking):
         fitted = ranker().fit(Batches([(X[train], y[train], qid[train])]), **arguments)
         assert fitted.ensemble_ == expected.ensemble_
         np.testing.assert_array_equal(fitted.validation_score_, expected.validation_score_)
+    with pytest.warns(FitWarning, match=r"15 of 15 validation queries are training queries .* such as 25:"):
+        ranker().fit(Batches(in_batches(ENDS, X, y, qid)), X_val=X[val], y_val=y[val], qid_val=qid[val])
 
 
 def test_classes_keep_their_names(ranking):

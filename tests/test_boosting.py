@@ -409,8 +409,9 @@ def test_labels_that_cannot_be_followed_are_refused(ranking):
     X, y, qid = ranking
 
     def refused(message, model, y_fit, y_val=None):
-        ours = {"X_val": X, "y_val": y_val, "qid_val": qid}
-        theirs = {"eval_set": [(X, y_val)], "eval_qid": [qid]}
+        others = [f"other {one}" for one in qid]
+        ours = {"X_val": X, "y_val": y_val, "qid_val": others}
+        theirs = {"eval_set": [(X, y_val)], "eval_qid": [others]}
         spellings = [("y", {})] if y_val is None else [("y_val", ours), ("y of eval_set", theirs)]
         for name, given in spellings:
             with pytest.raises(ValueError, match=message.format(name)):

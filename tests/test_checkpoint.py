@@ -403,7 +403,7 @@ def test_other_rows_are_refused(rows, left):
         with pytest.raises(ValueError, match=difference):
             model.fit(*fit[:3], qid=fit[3])
     with pytest.raises(ValueError, match=r"of the validation rows was None and is"):
-        model.fit(X, y, qid=qid, X_val=X, y_val=y, qid_val=qid)
+        model.fit(X, y, qid=qid, X_val=X, y_val=y, qid_val=qid + len(qid))
     assert bytes_of(model.fit(X, y, qid=qid)) == bytes_of(squared().fit(X, y, qid=qid))
 
 

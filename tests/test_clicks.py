@@ -257,6 +257,7 @@ def test_stopping_early_on_labels_and_on_clicks(shown):
     assert len(model.validation_score_) == 20
     model.set_params(scoring="loss").fit(X, log.target, qid=log.qid, position=log.position)
     X_val, y_val, qid_val = make_ranking(10, n_features=20, random_state=9, return_X_y_qid=True)
+    qid_val += log.qid.max() + 1
     model.fit(X, log.target, qid=log.qid, position=log.position, X_val=X_val, y_val=y_val, qid_val=qid_val)
     assert model.validation_score_[model.best_iteration_ - 1] == pytest.approx(
         model.score(X_val, y_val, qid=qid_val) - 1
@@ -278,6 +279,7 @@ def test_a_warm_start_learns_from_the_trees_that_early_stopping_has_kept(shown, 
     clicks = {"X": X, "y": log.target, "qid": log.qid, "position": log.position}
     rows = make_ranking(10, n_features=20, random_state=9, return_X_y_qid=True)
     validation = dict(zip(("X_val", "y_val", "qid_val"), rows, strict=True))
+    validation["qid_val"] += log.qid.max() + 1
     rules = {"learning_rate": 0.7, "random_state": 0} | parameters
     at_once = LambdaMARTRanker(max_iter=16, **rules).fit(**clicks, **validation)
     model = LambdaMARTRanker(max_iter=6, warm_start=True, **rules)
@@ -308,6 +310,7 @@ def test_a_warm_start_learns_from_the_trees_that_early_stopping_has_kept(shown, 
         ({"position": None, "loss": LambdaMART(propensities=[1.0])}, "propensities .* but position is None"),
         ({"propensities": [1.0, 0.5]}, "position goes up to 10, but there are 2 propensities"),
         ({"propensities": [1.0] * 9 + [0.0]}, "propensities=.*finite numbers > 0"),
+        ({"propensities": [1.0] * 9 + [np.nan]}, r"NaN for position 10; .* np\.fmax\(propensities_, 0\.05\)"),
         ({"loss": "xendcg"}, "position is given, but loss='xendcg' .* 'lambdamart' and 'lambdaloss'"),
         ({"measure": "kendall_tau"}, "position is given, but swaps of measure=KendallTau"),
     ],
@@ -418,3 +421,20 @@ def test_make_clicks_reads_numbers_as_fit_does(argument, values, message):
     given = {"y": [0, 1, 2], "qid": [1, 1, 1], "n_shown": 3} | {argument: values}
     with pytest.raises(ValueError, match=message):
         make_clicks(**given)
+
+
+def test_propensities_that_a_fit_leaves_unknown_are_passed_on_over_a_floor():
+    rng = np.random.default_rng(0)
+    rows, qid, position = (
+        rng.normal(size=(400, 3)),
+        np.repeat(np.arange(40), 10),
+        np.tile(np.arange(1, 11), 40),
+    )
+    clicks = (position <= 2) & (rng.random(400) < 0.5)
+    fit = {"y": clicks, "qid": qid, "position": position}
+    found = LambdaMARTRanker(max_iter=3, random_state=0).fit(rows, **fit).propensities_
+    assert np.isnan(found).tolist() == [False] * 2 + [True] * 8
+    with pytest.raises(ValueError, match="NaN for position 3; expected how often"):
+        LambdaMARTRanker(max_iter=3, propensities=found).fit(rows, **fit)
+    known = LambdaMARTRanker(max_iter=3, propensities=np.fmax(found, 0.05)).fit(rows, **fit)
+    assert (known.propensities_ == np.fmax(found, 0.05)).all()

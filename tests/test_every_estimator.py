@@ -13,6 +13,7 @@ import signal
 import threading
 import time
 import warnings
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 
@@ -56,7 +57,15 @@ from ranktrees import (
     query_scorer,
     score_curves,
 )
-from ranktrees.estimators.parameters import ABSENT, LOSSES, THEIRS, THEIRS_OF_ATTRIBUTES, THEIRS_OF_METHODS
+from ranktrees.estimators.parameters import (
+    ABSENT,
+    LOSSES,
+    MODULES,
+    THEIRS,
+    THEIRS_OF_ATTRIBUTES,
+    THEIRS_OF_METHODS,
+    THEIRS_OF_MODULES,
+)
 from ranktrees.rows import check_fit
 from ranktrees.rows.sampling import Bootstrap, hold_out
 from reference.scoring import nameless
@@ -273,6 +282,76 @@ def test_what_others_pass_to_methods_is_answered(cls, rows):
         model.refit_leaves(X, y, group=[len(y)])
 
 
+@each
+def test_what_is_passed_by_position_though_it_has_to_be_named_is_answered(cls, rows):
+    X, y, qid = rows
+    model = make(cls).fit(X, y, qid=qid)
+    for method, given, told in (
+        ("predict", (X, qid), r"predict takes X by position, .*; write predict\(X, qid=qid\)\."),
+        ("fit", (X, y, None, qid), r"fit takes X, y, sample_weight by position, .*, qid=qid\)\."),
+        ("score", (X, y, None, qid), r"score takes X, y, sample_weight by position, .*, qid=qid\)\."),
+    ):
+        with pytest.raises(TypeError, match=rf"^{cls.__name__}\.{told}$"):
+            getattr(model, method)(*given)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("early_stopping_min_delta", "expected tol,"),
+        ("ndcg_eval_at", "expected measure,"),
+        ("base_score", "expected init,"),
+        ("lambdarank_pair_method", "no such parameter: truncation_level chooses the pairs"),
+        ("num_parallel_tree", "no such parameter: RandomForestRanker is the forest"),
+        ("alpha", "no such parameter: quantile is what"),
+        ("random_strength", "no such parameter: max_features draws"),
+        ("cat_smooth", "no such parameter: categories are split by sets"),
+        ("use_missing", "no such parameter: missing values are NaN"),
+        ("od_type", "no such parameter: n_iter_no_change rounds"),
+    ],
+)
+def test_names_that_resemble_others_are_answered_by_what_they_mean(name, told):
+    with pytest.raises(TypeError, match=f"'{name}'; .*{told}"):
+        LambdaMARTRanker(**{name: 1})
+
+
+def test_arguments_of_fit_that_are_nowhere_are_answered(rows):
+    X, y, qid = rows
+    with pytest.raises(TypeError, match=r"fit got .*'use_best_model'; .* early stopping keeps the trees up"):
+        LambdaMARTRanker().fit(X, y, qid=qid, use_best_model=True)
+
+
+def test_rounds_to_wait_for_are_not_early_stopping(rows):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match=r"early_stopping=10 .*: set n_iter_no_change=10, and pass valid"):
+        LambdaMARTRanker(early_stopping=10).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("callback", [print, [], type("Empty", (), {})])
+def test_callbacks_that_are_none_are_told_what_one_is(callback):
+    pytest.importorskip("sklearn.callback")
+    with pytest.raises(
+        TypeError, match=r"FitCallback protocol, got .*put the code of a function into on_fit"
+    ):
+        LambdaMARTRanker().set_callbacks(callback)
+
+
+def test_names_that_the_package_does_not_have_are_answered():
+    for ours, theirs in THEIRS_OF_MODULES.items():
+        for name in theirs:
+            with pytest.raises(AttributeError, match=re.escape(f"{name!r}; here that is {ours}.")):
+                getattr(ranktrees, name)
+    told = re.findall(r"\w+(?=\(\.|\(\)|\()|load_\w+", " ".join(THEIRS_OF_MODULES))
+    methods = {"fit", "plot", "load"}
+    assert {*told} - methods <= {*ranktrees.__all__}
+    for module in MODULES:
+        for name in {*import_module(f"ranktrees.{module}").__all__} - {*ranktrees.__all__}:
+            with pytest.raises(AttributeError, match=rf"attribute '{name}'; it is in ranktrees\.\w+\.$"):
+                getattr(ranktrees, name)
+    with pytest.raises(AttributeError, match=r"^module 'ranktrees' has no attribute 'lambda_mart'$"):
+        ranktrees.lambda_mart  # noqa: B018
+
+
 def test_all_unknown_parameters_are_named_at_once():
     message = (
         r"unexpected keyword argument 'num_leaves'; expected max_leaf_nodes, .*\n'eta': expected "
@@ -339,8 +418,27 @@ def test_labels_that_are_left_among_the_features_are_doubted(estimator, frames, 
         make(estimator).fit(frame, frame["grade"], qid=qid)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".* learned nothing")
         make(estimator).fit(frame, pd.Series(y[::-1], name="grade"), qid=qid)  # other values
-        make(estimator).fit(frame, pd.Series(y, name="clicks"), qid=qid)
+        make(estimator).fit(np.column_stack([X, y])[:19], y[:19], qid=qid[:19])  # perhaps by chance
+        make(estimator).fit(np.column_stack([X, 0 * y]), 0 * y, qid=qid)
+    for kind in (np.asarray, np.asfortranarray, np.float32, sp.csr_array):
+        rows = kind(np.nan_to_num(np.column_stack([X, y])))
+        with pytest.warns(FitWarning, match=f"the column {X.shape[1]} of X holds the labels"):
+            make(estimator).fit(rows, y, qid=qid)
+
+
+@pytest.mark.parametrize("kind", [int, float, "shop {}".format])
+def test_query_ids_that_are_left_among_the_features_under_another_name_are_doubted(kind, rows):
+    X, y, qid = rows
+    frame, ids = pd.DataFrame(X).add_prefix("f"), [kind(one) for one in qid]
+    frame["session"] = pd.Series(ids, dtype="category" if isinstance(ids[0], str) else None)
+    with pytest.warns(FitWarning, match="X has a column 'session', which holds the query ids"):
+        make(LambdaMARTRanker).fit(frame, y, qid=ids)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(LambdaMARTRanker).fit(frame, y, qid=qid[np.argsort(-qid, kind="stable")])
+        make(LambdaMARTRanker).fit(frame.assign(session=0), y, qid=0 * qid)
 
 
 def texts_as(kind, frame):

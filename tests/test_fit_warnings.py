@@ -14,9 +14,12 @@ from ranktrees import (
     LambdaMARTRanker,
     QueryKFold,
     RandomForestRanker,
+    as_measure,
     best_rows,
     make_clicks,
     make_ranking,
+    query_scorer,
+    score_curves,
 )
 from ranktrees.evaluation.comparing import per_query_table
 from ranktrees.measures import ndcg_score
@@ -44,6 +47,13 @@ def test_trees_without_a_split(kind, labels, least, reason):
     assert not doubts(lambda: kind(min_samples_leaf=5).fit(X, y, qid=qid))
 
 
+def test_rows_each_of_which_is_a_query():
+    (said,) = doubts(lambda: LambdaMARTRanker(max_iter=3).fit(X, y, qid=np.arange(len(y))))
+    assert "learned nothing: none of its 3 trees" in said
+    assert f"each of the {len(y)} rows is a query of its own, in which there is nothing to rank" in said
+    assert not doubts(lambda: HistGBRTRegressor(max_iter=3).fit(X, y, qid=np.arange(len(y))))
+
+
 @pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
 def test_rules_that_no_split_satisfies(kind):
     (said,) = doubts(lambda: kind(min_samples_leaf=5, min_hessian_to_split=1e9).fit(X, y, qid=qid))
@@ -65,6 +75,17 @@ def test_rows_that_hardly_weigh():
         lambda: LambdaMARTRanker(max_iter=3).fit(X, y, np.where(qid < 10, 0.0, 1.0), qid=qid),
     ):
         assert not doubts(unambiguous)
+
+
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
+def test_a_weight_beside_which_no_other_row_is_drawn(kind):
+    heavy, model = np.ones(len(y)), kind(max_iter=3, min_samples_leaf=5)
+    heavy[7] = 1e6
+    (said,) = (one for one in doubts(lambda: model.fit(X, y, heavy, qid=qid)) if "learned nothing" not in one)
+    assert said.startswith("sample_weight reaches 1e+06, and is 3.33e+03 on average: gradient_sampling draws")
+    for gradient_sampling, weights in ((None, heavy), (4.0, np.minimum(heavy, 30)), (4.0, np.exp(X[:, 0]))):
+        model.set_params(gradient_sampling=gradient_sampling)
+        assert not doubts(lambda: model.fit(X, y, weights, qid=qid))  # noqa: B023
 
 
 @pytest.mark.parametrize("make", [HistGBRTClassifier, lambda **rules: HistGBRTRegressor("logistic", **rules)])
@@ -118,10 +139,86 @@ def test_an_index_in_another_order(kind, name):
     assert f"the index of {name} is that of X in another order" in doubt
 
 
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"n_iter_no_change": 5}, "n_iter_no_change=5"),
+        ({"scoring": "mrr"}, "scoring='mrr'"),
+        ({"tol": 0.1}, "tol=0.1"),
+        ({"validation_fraction": 0.3}, "validation_fraction=0.3"),
+    ],
+)
+@pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker])
+def test_rules_of_stopping_without_rows_to_stop_by(kind, given, named):
+    (said,) = doubts(lambda: kind(max_iter=3, min_samples_leaf=5, **given).fit(X, y, qid=qid))
+    assert said.startswith(f"{named} has no effect: it is about early stopping, for which there are no valid")
+    rows = {"X_val": X, "y_val": y, "qid_val": qid + 20}
+    for stopping, others in (("auto", rows), (True, {}), (False, {})):
+        model = kind(max_iter=3, min_samples_leaf=5, early_stopping=stopping, **given)
+        assert not doubts(lambda: model.fit(X, y, qid=qid, **others))  # noqa: B023
+
+
+def test_validation_queries_that_are_learned_from():
+    fit = LambdaMARTRanker(max_iter=2, min_samples_leaf=5).fit
+    even, y_val = np.arange(len(y)) % 2 == 0, {"X_val": X, "y_val": y}
+    (said,) = doubts(
+        lambda: fit(X[even], y[even], qid=qid[even], X_val=X[~even], y_val=y[~even], qid_val=qid[~even])
+    )
+    assert said.startswith("20 of 20 validation queries are training queries by their ids, such as 0: early")
+    names = [f"q{one}" for one in qid]
+    in_index = pd.Series(y, pd.Index(names, name="qid"))
+    (said,) = doubts(lambda: fit(X, in_index, X_val=X[:30], y_val=y[:30], qid_val=["q3"] * 15 + ["new"] * 15))
+    assert said.startswith("1 of 2 validation queries are training queries by their ids, such as 'q3'")
+    for other in ({"qid_val": qid + 20}, {"qid_val": names}):
+        assert not doubts(lambda: fit(X, y, qid=qid, **y_val, **other))  # noqa: B023
+    sizes = {"eval_set": [(X, y)], "eval_group": [[15] * 20]}
+    assert not doubts(lambda: fit(X, y, group=[15] * 20, **sizes))  # sizes are no ids
+
+
+def test_ranks_for_labels():
+    ranks = np.concatenate([np.random.default_rng(seed).permutation(15) + 1 for seed in range(20)])
+    order = np.random.default_rng(0).permutation(len(y))
+    fit = LambdaMARTRanker(max_iter=2, min_samples_leaf=5).fit
+    (said,) = doubts(lambda: fit(X[order], ranks[order], qid=qid[order]))
+    assert said.startswith("the labels of each query are 1, 2, 3, ..., each once, as if they were ranks")
+    twice = ranks.copy()
+    twice[np.flatnonzero(ranks == 15)[0]] = 14
+    pairs = np.arange(len(y)) // 2  # of 1 and 2, which may as well be two grades
+    for labels, ids in (
+        (15 - ranks, qid),
+        (twice, qid),
+        (ranks / 2, qid),
+        (np.arange(len(y)) % 2 + 1, pairs),
+    ):
+        assert not doubts(lambda: fit(X, labels, qid=ids))  # noqa: B023
+    assert not doubts(lambda: HistGBRTRegressor(max_iter=2, min_samples_leaf=5).fit(X, ranks))
+
+
+@pytest.mark.parametrize("measure", ["map", "mrr", "p@3", "recall@3"])
+def test_stars_that_all_count_as_relevant(measure):
+    stars, scores = y + 1.0, X[:, 0]
+    told = r"no label below rel=1, so that .* takes every row for relevant; .*\(rel=5\)"
+    model = LambdaMARTRanker(max_iter=2, min_samples_leaf=5).fit(X, y, qid=qid).set_params(measure=measure)
+    held_out = {"X_val": X, "y_val": stars, "qid_val": qid + 20}
+    for call in (
+        lambda: as_measure(measure)(stars, scores, qid=qid),
+        lambda: model.score(X, stars, qid=qid),
+        lambda: query_scorer(measure)(model, X, stars, qid=qid),
+        lambda: score_curves(model, {"test": (X, stars, qid)}, measure),
+        lambda: per_query_table(stars, {"model": scores}, qid, [measure]),
+        lambda: LambdaMARTRanker(max_iter=2, measure=measure).fit(X, stars, qid=qid),
+        lambda: LambdaMARTRanker(max_iter=2, scoring=measure).fit(X, y, qid=qid, **held_out),
+    ):
+        with pytest.warns(FitWarning, match=told):
+            call()
+    for labels, rel in ((stars, 4), (y, 1), (0 * y + 1, 1)):
+        assert not doubts(lambda: as_measure(measure)(rel=rel)(labels, scores, qid=qid))  # noqa: B023
+
+
 @pytest.mark.parametrize("name", ["y_val", "qid_val", "sample_weight_val"])
 def test_validation_rows_whose_index_is_in_another_order(name):
     frame = pd.DataFrame(X)
-    known = {"X_val": frame, "y_val": y, "qid_val": qid, "sample_weight_val": np.ones(len(y))}
+    known = {"X_val": frame, "y_val": y, "qid_val": qid + 20, "sample_weight_val": np.ones(len(y))}
     for index, n_doubts in ((frame.index, 0), (frame.index[::-1], 1)):
         held_out = known | {name: pd.Series(known[name], index)}
         found = doubts(lambda: LambdaMARTRanker(max_iter=2).fit(frame, y, qid=qid, **held_out))  # noqa: B023
@@ -169,3 +266,12 @@ def test_warnings_that_are_errors_leave_the_estimator_as_it_was():
             ranker.fit(X, y, qid=qid)
     assert not hasattr(ranker, "ensemble_")
     assert vars(ranker).keys() == vars(LambdaMARTRanker()).keys()
+
+
+@pytest.mark.parametrize("gradient_sampling", [None, 4.0])
+def test_columns_that_are_constant_within_queries_have_importance_but_move_no_score(gradient_sampling):
+    of_queries = np.random.default_rng(0).normal(size=(20, 4))[qid]
+    model = LambdaMARTRanker(max_iter=20, gradient_sampling=gradient_sampling, random_state=0)
+    assert np.ptp(model.fit(of_queries, y, qid=qid).predict(of_queries)) < 1e-9
+    both = np.column_stack([X, of_queries])
+    assert 0 < model.fit(both, y, qid=qid).feature_importances_[4:].sum() < 0.5

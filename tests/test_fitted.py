@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from enum import IntEnum, StrEnum
 
 import joblib
 import numpy as np
@@ -19,11 +20,14 @@ from ranktrees import (
     EarlyExit,
     Ensemble,
     EnsembleRanker,
+    FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     QueryKFold,
     RandomForestRanker,
+    dump_lightgbm,
+    dump_xgboost,
     make_ranking,
     pick_early_exit,
     query_scorer,
@@ -157,10 +161,43 @@ def test_a_saved_model_knows_its_columns(levels, rows, tmp_path):
     assert (tmp_path / "again.rkt").read_bytes() == (tmp_path / "model.rkt").read_bytes()
 
 
+class Site(StrEnum):
+    UK = "uk"
+    FR = "fr"
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [
+        [np.str_("uk"), np.str_("fr")],
+        list(Site),
+        list(IntEnum("Shop", ["UK", "FR"])),
+        [np.float64(0.5), np.float64(1.5)],
+        [np.int64(7), np.int64(3)],
+        [np.False_, np.True_],
+    ],
+)
+def test_levels_that_equal_a_plain_one_are_saved(levels, rows, tmp_path):
+    frame, y, qid = frame_of(rows, pd.Index(levels, dtype=object))
+    fitted = LambdaMARTRanker(max_iter=5, random_state=0, **SMALL).fit(frame, y, qid=qid)
+    assert (fitted.ensemble_.nodes["categories"] >= 0).any()
+    fitted.save(tmp_path / "model.rkt")
+    read = Ensemble.load(tmp_path / "model.rkt")
+    assert read.category_levels == {1: fitted._category_levels[1]}
+    assert {type(level) for level in read.category_levels[1]} <= {str, int, float, bool}
+    assert EnsembleRanker(read).predict(frame).tobytes() == fitted.predict(frame).tobytes()
+
+
 def test_levels_of_other_kinds_are_asked_for(rows, tmp_path):
     frame, y, qid = frame_of(rows, list(pd.interval_range(0, 3)))
     fitted = RandomForestRanker(3, random_state=0, **SMALL).fit(frame, y, qid=qid)
-    fitted.save(tmp_path / "model.rkt")
+    for write, name in (
+        (RandomForestRanker.save, "model.rkt"),
+        (dump_lightgbm, "model.txt"),
+        (dump_xgboost, "model.json"),
+    ):
+        with pytest.warns(FitWarning, match=r"levels of .* not written: 'level' \(Interval\)\. Files hold"):
+            write(fitted, tmp_path / name)
     ensemble = Ensemble.load(tmp_path / "model.rkt")
     with pytest.raises(ValueError, match=r"column 'level' of X is a category column; .* as category_levels"):
         EnsembleRanker(ensemble).predict(frame)

@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 from ranktrees import (
     Ensemble,
     EnsembleRanker,
+    FitWarning,
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
@@ -209,7 +210,10 @@ def test_levels_of_which_there_is_doubt_are_left_out(doubt):
     if doubt == "numbers":
         called = {"categorical_feature": ["kind", "site"]}
     booster = train({"min_data_per_group": 5}, rows, X[:, 0] + kind % 2 + (site == "fr"), **called)
-    ensemble = load_lightgbm(booster)
+    with pytest.warns(
+        FitWarning, match=r"levels of 1 category columns, but leaves doubt .*the first are \['"
+    ):
+        ensemble = load_lightgbm(booster)
     assert not ensemble.category_levels
     with pytest.raises(ValueError, match="is a category column; expected"):
         EnsembleRanker(ensemble).predict(rows)
@@ -228,10 +232,39 @@ def test_numbers_may_be_codes_where_there_are_so_many_levels(n_levels):
         rows = pd.DataFrame({"size": ordered, "kind": kind})
         booster = train(params, rows, labels, categorical_feature=["kind"])
         assert "feature_infos=[1:3] -1:" in booster.model_to_string()
-        assert not load_lightgbm(booster).category_levels
+        with pytest.warns(FitWarning, match="leaves doubt"):
+            assert not load_lightgbm(booster).category_levels
     rows = pd.DataFrame({"size": size, "kind": pd.Categorical.from_codes(kind, levels)})
-    ensemble = load_lightgbm(train(params, rows, labels))
-    assert dict(ensemble.category_levels) == ({1: tuple(levels)} if n_levels == 3 else {})
+    booster = train(params, rows, labels)
+    if n_levels == 3:
+        assert dict(load_lightgbm(booster).category_levels) == {1: tuple(levels)}
+    else:
+        with pytest.warns(FitWarning, match="leaves doubt"):
+            assert not load_lightgbm(booster).category_levels
+
+
+@pytest.mark.parametrize(("n_devices", "place_of_flag"), [(3, 0), (2, 0), (3, 2), (2, 2)])
+def test_flags_and_stars_leave_no_doubt_about_the_levels_of_others(n_devices, place_of_flag):
+    """Unless a flag may be an ordered category: with as many levels, at that place among the others."""
+    rng = np.random.default_rng(0)
+    place, brands = rng.integers(0, 8, len(X)), tuple(f"brand {i}" for i in range(8))
+    devices = ("mobile", "tablet", "tv")[:n_devices]
+    rows = pd.DataFrame(
+        {
+            "brand": pd.Categorical.from_codes(place, brands),
+            "stars": rng.integers(1, 6, len(X)),
+            "device": pd.Categorical.from_codes(place % n_devices, devices),
+        }
+    )
+    rows.insert(place_of_flag, "stock", rng.integers(0, 2, len(X)) == 1)
+    booster = train({"min_data_per_group": 5}, rows, Y + place % 3 + rows["stars"])
+    if (n_devices, place_of_flag) == (2, 2):
+        with pytest.warns(FitWarning, match="leaves doubt"):
+            assert not load_lightgbm(booster).category_levels
+        return
+    ensemble = load_lightgbm(booster)
+    assert dict(ensemble.category_levels) == {list(rows).index("brand"): brands, 3: devices}
+    np.testing.assert_array_equal(EnsembleRanker(ensemble).predict(rows), booster.predict(rows))
 
 
 def test_a_ranker_is_told_the_names_that_lightgbm_has_changed():

@@ -5,6 +5,7 @@ import copy
 import itertools
 import math
 import pickle
+import warnings
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from scipy import stats
 from sklearn import metrics as sk
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ranktrees import measures
+from ranktrees import MissingQueryWarning, measures
 from ranktrees.measures import (
     AP,
     AUC,
@@ -39,6 +40,12 @@ from ranktrees.measures import (
 )
 from ranktrees.measures.worth import exp2_gains
 from reference import ranking as reference
+
+# many a ranking here is that of a single query, or has relevant rows only
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ranktrees.MissingQueryWarning"),
+    pytest.mark.filterwarnings("ignore:.* takes every row for relevant"),
+]
 
 # every compiled measure with its twin, at its cutoffs
 TWINS = [
@@ -1220,3 +1227,18 @@ def test_gains_are_not_the_labels_themselves():
     with pytest.raises(ValueError, match="read-only"):
         NDCG(gain=lambda y: np.clip(y, 0, 3, out=y))(labels, labels)
     assert labels.tolist() == [0.0, 1.0, 4.0]
+
+
+@pytest.mark.parametrize("measure", [NDCG @ 10, as_measure("map"), as_measure(lambda labels, scores: 1.0)])
+def test_rows_without_ids_are_not_taken_for_one_query_without_a_word(measure):
+    labels, scores, qid = [1, 0, 0, 1], [0.1, 0.2, 0.3, 0.4], [1, 1, 2, 2]
+    with pytest.warns(MissingQueryWarning, match="without query ids, so all 4 rows .* one query, pass zeros"):
+        measure(labels, scores)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        measure(labels, scores, qid=qid)
+        measure(labels, scores, qid=np.zeros(4))
+        measure(pd.Series(labels, pd.Index(qid, name="qid")), scores)
+        measure([1], [0.1])
+        RMSE(labels, scores)
+        PooledAUC(labels, scores)

@@ -3,9 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
 
 from ranktrees import (
+    Ensemble,
+    EnsembleRanker,
     HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
@@ -205,6 +208,37 @@ def test_it_learns_what_is_new():
     assert turned.score(X[OURS], Y[OURS]) < 0 < 0.5 < again.score(X[OURS], Y[OURS])
 
 
+@pytest.mark.parametrize(
+    "model",
+    [one for one in FITTED_TO_EVERY_ROW if getattr(one, "init", None) is None and not is_classifier(one)],
+    ids=repr,
+)
+def test_trees_alone_are_refitted_as_by_the_estimator_that_grew_them(model):
+    model = fitted(clone(model), OURS)
+    ranker = EnsembleRanker(model.ensemble_, measure="ndcg@5")
+    before = ranker.ensemble_.to_bytes()
+    again = refitted(ranker, THEIRS, decay=0.5, estimator=clone(model))
+    assert again.ensemble_ == refitted(model, THEIRS, decay=0.5).ensemble_ != model.ensemble_
+    assert again.measure == "ndcg@5"
+    assert ranker.ensemble_.to_bytes() == before
+
+
+def test_loaded_models_are_refitted_to_frames_and_to_pairs(tmp_path):
+    frame = pd.DataFrame(X[:, :3], columns=list("abc"))
+    frame["site"] = pd.Categorical(np.where(np.arange(len(Y)) % 2, "fr", "uk"))
+    model = LambdaMARTRanker("ranknet", **EVERY_ROW).fit(frame, Y + 2 * (frame["site"] == "fr"), qid=QID)
+    model.save(tmp_path / "model.rkt")
+    loaded, like = EnsembleRanker(Ensemble.load(tmp_path / "model.rkt")), clone(model)
+    pairs = np.flatnonzero(QID == 3)[:4].reshape(2, 2)
+    for given in ({"y": Y}, {"pairs": pairs}):
+        again = loaded.refit_leaves(frame, qid=QID, estimator=like, **given)
+        assert again.ensemble_ == model.refit_leaves(frame, qid=QID, **given).ensemble_ != loaded.ensemble_
+        assert again.predict(frame).shape == Y.shape
+    with pytest.raises(ValueError, match="feature names should match"):
+        loaded.refit_leaves(frame[["b", "a", "c", "site"]], Y, qid=QID, estimator=like)
+    assert not hasattr(like, "ensemble_")
+
+
 # ---- what cannot be meant --------------------------------------------------------------------------
 
 
@@ -238,6 +272,30 @@ def test_scores_that_leave_the_floats_are_refused():
     model = fitted(HistGBRTRegressor(max_iter=1))
     with pytest.raises(ValueError, match="scores have diverged"):  # of the last tree, too
         refitted(model.set_params(learning_rate=1.7e308), decay=0.0)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "error", "message"),
+    [
+        (None, TypeError, "estimator is None; expected an estimator that grows trees, by whose loss"),
+        (EnsembleRanker, TypeError, "estimator is <class .*; expected an estimator that grows trees"),
+        (HistGBRTClassifier(), ValueError, "is a HistGBRTClassifier, which knows classes, .* or a regressor"),
+        (RandomForestRanker(), ValueError, "is the sum of its trees, .*; expected an estimator that boosts"),
+        (LambdaMARTRanker(init=0.5), ValueError, r"init=0.5, but .* expected an estimator without init"),
+        (LambdaMARTRanker("lambdarank"), ValueError, "expected the name of the loss in ranktrees"),
+        (LambdaMARTRanker(monotonic_cst={0: 1}), ValueError, "refit_leaves cannot keep monotonic_cst"),
+    ],
+    ids=repr,
+)
+def test_estimators_that_cannot_refit_trees_are_refused(estimator, error, message):
+    ranker = EnsembleRanker(fitted(LambdaMARTRanker(max_iter=2)).ensemble_)
+    with pytest.raises(error, match=message):
+        refitted(ranker, estimator=estimator)
+    forest = EnsembleRanker(fitted(RandomForestRanker(2)).ensemble_)
+    with pytest.raises(ValueError, match=r"is the mean of its trees, .*; expected RandomForestRanker\(\)\."):
+        refitted(forest, estimator=LambdaMARTRanker())
+    with pytest.raises(ValueError, match="refit_leaves needs qid="):
+        ranker.refit_leaves(X, Y, estimator=LambdaMARTRanker())
 
 
 @pytest.mark.parametrize("kind", [HistGBRTRegressor, LambdaMARTRanker, RandomForestRanker])

@@ -439,7 +439,7 @@ def test_labels_that_cannot_be_followed_are_refused_on_all_ranks(rows, scoring):
     def train(ranks):
         own = qid % 2 == ranks.rank
         y_val = y[first] - ranks.rank
-        qid_val = np.full(len(y_val), ranks.rank)
+        qid_val = np.full(len(y_val), -1 - ranks.rank)
         model = LambdaMARTRanker(max_iter=2, scoring=scoring)
         with training_with(ranks), pytest.raises(ValueError, match=r"y_val .*label -1"):
             model.fit(X[own], y[own], qid=qid[own], X_val=X[first], y_val=y_val, qid_val=qid_val)

@@ -19,6 +19,7 @@ y = np.arange(40) % 3
 @pytest.mark.parametrize(
     ("act", "category"),
     [
+        (lambda: NDCG(y, y), MissingQueryWarning),
         (lambda: LambdaMARTRanker(max_iter=1, min_samples_leaf=5).fit(X, y), MissingQueryWarning),
         (
             lambda: make_pipeline(StandardScaler(), LambdaMARTRanker(max_iter=1, min_samples_leaf=5)).fit(
@@ -28,7 +29,7 @@ y = np.arange(40) % 3
         ),
         (lambda: LambdaMARTRanker(max_iter=1, min_samples_leaf=21).fit(X, y, qid=y), FitWarning),
         (lambda: HistGBRTRegressor(max_iter=1).fit(X, y[:, None]), DataConversionWarning),
-        (lambda: NDCG(y, 1.0 * y, sample_weight=np.zeros(40)), UndefinedMetricWarning),
+        (lambda: NDCG(y, 1.0 * y, qid=y, sample_weight=np.zeros(40)), UndefinedMetricWarning),
     ],
 )
 def test_warnings_point_at_the_line_of_the_user(act, category):

@@ -1,5 +1,7 @@
 """Learning to rank with boosted trees and forests, as scikit-learn estimators."""
 
+from typing import TYPE_CHECKING
+
 from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_clicks, make_ranking
 from ranktrees.estimators import (
     AveragedRanker,
@@ -9,6 +11,7 @@ from ranktrees.estimators import (
     LambdaMARTRanker,
     RandomForestRanker,
 )
+from ranktrees.estimators.parameters import look_up_in_package as _look_up
 from ranktrees.evaluation.best import best_rows
 from ranktrees.evaluation.combining import optimal_weight, refine_weights
 from ranktrees.evaluation.comparing import compare, compare_to_baseline
@@ -89,3 +92,8 @@ __all__ = [
     "train_test_split_by_query",
     "tree_table",
 ]
+
+if not TYPE_CHECKING:  # a type checker would believe that every name exists
+
+    def __getattr__(name):
+        return _look_up(name)

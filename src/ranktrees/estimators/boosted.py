@@ -22,6 +22,7 @@ from ranktrees.estimators.fit_warnings import (
     NEVER_OUT_OF_BAG,
     warn_of_grades,
     warn_of_no_more_trees,
+    warn_of_no_stopping,
     warn_of_odds,
     warn_of_start,
     warn_of_trees,
@@ -59,6 +60,7 @@ from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
 from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import RowSampler, hold_out
+from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spelling import readable, spelt
@@ -72,6 +74,7 @@ from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_toge
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from ranktrees.estimators.fitted import FittedTrees
     from ranktrees.model.costs import FeatureCosts
     from ranktrees.model.ensemble import Trees
     from ranktrees.objectives.base import Link, Objective
@@ -336,6 +339,12 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _validate_params(self) -> None:
         refuse_foreign_loss(getattr(self, "loss", None))
+        if is_whole(self.early_stopping):
+            raise ValueError(
+                f"early_stopping={self.early_stopping!r} says whether to stop, not after how many rounds; "
+                f"expected True, False or 'auto': set n_iter_no_change={self.early_stopping!r}, and pass "
+                "validation rows to fit, or early_stopping=True to hold some out."
+            )
         super()._validate_params()
         _refuse_class(self.init)
         if hasattr(self.init, "fit") and not hasattr(self.init, "__sklearn_tags__"):
@@ -387,6 +396,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         objective = self._objective(seed)
         self._check_what_is_learned(objective, data)
         stops = self._stops(held_out is not None)
+        if held_out is None:
+            warn_of_no_stopping(self)
         if not stops:  # which may drop trees
             warn_of_no_more_trees(self._n_earlier, self.max_iter, "max_iter")
         if stops or held_out is not None:
@@ -395,7 +406,11 @@ class BoostedTrees(TreeEnsembleEstimator):
             X_held_out = X
             data, held_out = hold_out(data, self.validation_fraction, seed)
         self._refuse_loose_bounds()
-        costs, step, rate = self._costs(), self._step(data, held_out, n_threads), self._rate(data.share)
+        costs, step, rate = (
+            self._costs(),
+            self._step(data, held_out, n_threads),
+            self._rate(data.share.n_rows),
+        )
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads, costs)
         ranks.at("the start")
@@ -434,8 +449,8 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"query_subsample={self.query_subsample:g} draws whole queries, but without query ids all "
                 "rows are one query; expected query ids, or 1: pass qid=, or draw rows with subsample."
             )
-        warn_of_weights(data.weights, self.l2_regularization)
-        warn_of_grades(self._measure(), data.labels)
+        warn_of_weights(data.weights, self.l2_regularization, self.gradient_sampling)
+        warn_of_grades(self._measure(), data.labels, data.offsets)
 
     @property
     def _n_earlier(self) -> int:
@@ -510,15 +525,15 @@ class BoostedTrees(TreeEnsembleEstimator):
             self.__dict__.pop(name, None)
         self.__dict__.update(plan.attributes(kept))
         grown = kept.after(start.n_init_trees)
-        warn_of_trees(self, grown, share.n_rows)
+        warn_of_trees(self, grown, share)
         if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 
-    def _rate(self, share: Share) -> float:
+    def _rate(self, n_rows: int) -> float:
         """Return the learning rate for the rows to learn from, of all ranks."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return RATES[share.n_rows >= MANY_ROWS]
+        return RATES[n_rows >= MANY_ROWS]
 
     def _features_of_a_split(self, share: Share) -> float:
         if self.max_features is not None:
@@ -583,7 +598,9 @@ class BoostedTrees(TreeEnsembleEstimator):
         if held_out is None:
             return
         if (measure := self._measure_to_follow(held_out)) is not None:
-            measure.check_labels(held_out.share.some_of_all(held_out.labels), held_out.y_name)
+            followed = held_out.share.some_of_all(held_out.labels)
+            measure.check_labels(followed, held_out.y_name)
+            measure.warn_of_labels(followed, held_out.y_name)
         elif data.preferences is None and held_out.preferences is None:
             labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
             with _followed_by_the_loss(held_out):
@@ -896,6 +913,17 @@ class BoostedTrees(TreeEnsembleEstimator):
             "step": self._step(data, data, n_threads),
             "mean_leaves": self._mean_leaves,
         }
+
+    def _around(self, model: FittedTrees, n_rows: int) -> Self:
+        if self.init is not None:
+            raise ValueError(
+                f"init={self.init!r}, but the trees of the ensemble start from its base, "
+                f"{model.ensemble_.base:g}; expected an estimator without init."
+            )
+        copied = super()._around(model, n_rows)
+        copied.__dict__.update(Start(model.ensemble_).attributes(model.ensemble_))
+        copied.learning_rate_ = getattr(self, "learning_rate_", self._rate(n_rows))
+        return copied
 
     def _forget_scores(self) -> None:
         self.train_score_, self.validation_score_ = np.empty(0), np.empty(0)

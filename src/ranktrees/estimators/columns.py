@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ranktrees.rows.features import names_of
+from ranktrees.rows.frames import kind_of
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from ranktrees.estimators.fitted import FittedTrees
@@ -36,6 +38,30 @@ def with_columns_of(model: Any, ensemble: Ensemble) -> Ensemble:
     Ensemble
     """
     return ensemble._with_columns(names_of(model) or None, model._category_levels)
+
+
+def warn_of_lost_levels(model: FittedTrees, ensemble: Ensemble) -> None:
+    """Warn if category columns that the model knows have levels that a file of the ensemble will not have.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    ensemble : Ensemble
+        What will be written.
+    """
+    lost = sorted(model._category_levels.keys() - ensemble.category_levels.keys())
+    if lost:
+        names, levels = names_of(model) or range(ensemble.n_features), model._category_levels
+        seen = [
+            f"{names[feature]!r} ({' and '.join(sorted(set(map(kind_of, levels[feature]))))})"
+            for feature in lost
+        ]
+        warn(
+            f"the levels of category columns are not written: {', '.join(seen)}. Files hold levels that are "
+            "strings, booleans or finite numbers. Make strings of these before fit, or keep the levels, and "
+            "pass them to EnsembleRanker as category_levels.",
+            FitWarning,
+        )
 
 
 def recoded(

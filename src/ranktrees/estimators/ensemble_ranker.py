@@ -13,14 +13,21 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
+from ranktrees.estimators.fitting import TreeEnsembleEstimator
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
-from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, require_distinct
+from ranktrees.model.ensemble import (
+    MAX_CATEGORIES,
+    Ensemble,
+    checked_renames,
+    plain_level,
+    require_distinct,
+)
 from ranktrees.rows import (
     check_columns,
     joined_levels,
@@ -284,6 +291,78 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         self._levels()
         return self
 
+    def refit_leaves(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        estimator: TreeEnsembleEstimator | None = None,
+        qid: IdsLike | None = None,
+        groups: IdsLike | None = None,
+        decay: float = 0.9,
+        **others: Any,
+    ) -> Self:
+        """Return a copy whose leaves have new values, learned from other rows on the same splits.
+
+        See `HistGBRTRegressor.refit_leaves` for the formula.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,)
+            The labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
+        sample_weight : array-like of shape (n_rows,), default=None
+            Row weights >= 0.
+        estimator : estimator of trees
+            What says how new values are learned, since trees do not know how they were grown: a
+            `LambdaMARTRanker` or a `HistGBRTRegressor`, with its loss, ``learning_rate`` and
+            ``l2_regularization``, or, for an ensemble that is a mean, a `RandomForestRanker`. Values suit the
+            others if the ``learning_rate`` is that with which the trees were grown. It need not be fitted,
+            and does not change.
+        qid, groups : array-like of shape (n_rows,), default=None
+            The query id of each row, in any order. ``groups`` is another name for ``qid``.
+        decay : float, default=0.9
+            The weight of the old values. With 1 they are kept, with 0 they are forgotten.
+        **others : dict
+            What else ``refit_leaves`` of the estimator takes, such as ``pairs`` or ``position``.
+
+        Returns
+        -------
+        refitted : EnsembleRanker
+            The original stays as it is.
+
+        Raises
+        ------
+        TypeError
+            If ``estimator`` is not an estimator of trees of this library that can be fitted.
+        ValueError
+            If ``estimator`` is a classifier, has an ``init``, or boosts although the ensemble is a mean, or
+            the reverse; and for the same reasons as in `HistGBRTRegressor.refit_leaves`.
+
+        Examples
+        --------
+        >>> from ranktrees import EnsembleRanker, LambdaMARTRanker, make_ranking
+        >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
+        >>> today, before = qid < 20, qid >= 20
+        >>> fitted = LambdaMARTRanker(random_state=0).fit(X[before], y[before], qid=qid[before])
+        >>> served = EnsembleRanker(fitted.ensemble_)
+        >>> like = LambdaMARTRanker(learning_rate=0.05)
+        >>> served = served.refit_leaves(X[today], y[today], qid=qid[today], estimator=like)
+        >>> twin = fitted.refit_leaves(X[today], y[today], qid=qid[today])
+        >>> bool((served.predict(X) == twin.predict(X)).all())
+        True
+        """
+        if not isinstance(estimator, TreeEnsembleEstimator):
+            raise TypeError(
+                f"estimator is {estimator!r}; expected an estimator that grows trees, by whose loss and "
+                "learning_rate leaves get new values: pass LambdaMARTRanker(learning_rate=...), say."
+            )
+        self._validate_params()
+        model: Any = estimator._around(self, _num_samples(X))
+        refitted = model.refit_leaves(X, y, sample_weight, qid=qid, groups=groups, decay=decay, **others)
+        return type(self)(**self.get_params(deep=False) | {"ensemble": refitted.ensemble_})
+
 
 def _distinct_levels(key: Any, levels: Any) -> tuple[Any, ...]:
     """Return the levels of a category column, checked, as a tuple of Python values, which files have."""
@@ -292,10 +371,7 @@ def _distinct_levels(key: Any, levels: Any) -> tuple[Any, ...]:
             f"category_levels[{key!r}]={levels!r}; expected the levels of the column, in the order of their "
             "codes: pass a list of them."
         )
-    levels = tuple(
-        each.item() if isinstance(each, np.generic) and each.dtype.kind in "biufU" else each
-        for each in levels
-    )
+    levels = tuple(map(plain_level, levels))
     require_distinct(
         levels,
         f"category_levels[{key!r}]",

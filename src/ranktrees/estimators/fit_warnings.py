@@ -12,11 +12,13 @@ from ranktrees.support.warning import FitWarning, warn
 if TYPE_CHECKING:
     from ranktrees.measures.base import Measure
     from ranktrees.model.ensemble import Ensemble
+    from ranktrees.processes.sharing import Share
 
 __all__ = [
     "NEVER_OUT_OF_BAG",
     "warn_of_grades",
     "warn_of_no_more_trees",
+    "warn_of_no_stopping",
     "warn_of_odds",
     "warn_of_samples",
     "warn_of_start",
@@ -32,11 +34,17 @@ SUREST = 745.0  # e^-745 is the smallest probability that a float holds
 
 LEAST = ("min_gain_to_split", "min_hessian_to_split")  # parameters of boosting only
 
+STOPPING = ("scoring", "n_iter_no_change", "tol", "validation_fraction")  # used for early stopping only
+
+RARE, FAR = 0.01, 50.0  # rows of which so few are drawn, beside weights so many times as high as the mean
+
 LIGHT = 0.1  # with a mean weight below this, l2_regularization outweighs most of the loss
 
 
-def warn_of_weights(weights: np.ndarray | None, l2_regularization: float) -> None:
-    """Warn if rows weigh so little that the trees hardly move.
+def warn_of_weights(
+    weights: np.ndarray | None, l2_regularization: float, gradient_sampling: float | None
+) -> None:
+    """Warn if rows weigh so little that the trees hardly move, or that they are hardly ever drawn.
 
     ``l2_regularization`` is added to sums of weighted hessians, so it is on their scale.
 
@@ -44,11 +52,23 @@ def warn_of_weights(weights: np.ndarray | None, l2_regularization: float) -> Non
     ----------
     weights : ndarray of float64, shape (n_rows,), or None
     l2_regularization : float
+    gradient_sampling : float or None
     """
-    if weights is None or not l2_regularization:
+    if weights is None or not weights.any():
         return
-    mean = weights[weights > 0].mean() if weights.any() else 1.0
-    if mean < LIGHT:
+    weights = weights[weights > 0]
+    mean, highest = weights.mean(), weights.max()
+    if gradient_sampling is not None:
+        # rows are drawn by their hessians at least, which are about proportional to the weights
+        share = np.minimum(1.0, gradient_sampling * (weights / max(highest, 8.0 * mean))).mean()
+        if share < RARE and highest > FAR * mean:
+            warn(
+                f"sample_weight reaches {highest:.3g}, and is {mean:.3g} on average: gradient_sampling draws "
+                f"rows by their weighted gradients, about {100 * share:.2g} % of them for each tree, so that "
+                "hardly anything is learned from others. Set gradient_sampling=None, or clip the weights.",
+                FitWarning,
+            )
+    if l2_regularization and mean < LIGHT:
         warn(
             f"sample_weight is {mean:.3g} on average, and l2_regularization={l2_regularization:g} is "
             "added to sums of weights: trees hardly learn. Divide the weights by their mean, or set "
@@ -57,21 +77,62 @@ def warn_of_weights(weights: np.ndarray | None, l2_regularization: float) -> Non
         )
 
 
-def warn_of_grades(measure: Measure | None, labels: np.ndarray | None) -> None:
+def warn_of_grades(measure: Measure | None, labels: np.ndarray | None, offsets: np.ndarray) -> None:
     """Warn of labels that can hardly be grades, if a measure takes them as such.
 
     Parameters
     ----------
     measure : Measure or None
     labels : ndarray of shape (n_rows,), or None
+    offsets : ndarray of shape (n_queries + 1,)
+        Query q is rows ``offsets[q]:offsets[q + 1]``.
     """
     if measure is None or labels is None:
         return
+    measure.warn_of_labels(labels)
+    if measure.by_query and _are_ranks(labels, offsets):
+        warn(
+            "the labels of each query are 1, 2, 3, ..., each once, as if they were ranks, and the highest is "
+            "taken for the best. If 1 is the best rank, pass the number of rows of the query minus the rank, "
+            "and otherwise labels from 0.",
+            FitWarning,
+        )
     highest = labels.max(initial=0)
     if highest > HIGHEST_GRADE and measure.parameters.get("gain") == "exp2":
         warn(
             f"labels reach {highest:g}, and with gain='exp2' (2^label - 1) the highest outweighs all others; "
             "for counts and the like pass ranks, or a measure with another gain: NDCG(gain='linear'), say.",
+            FitWarning,
+        )
+
+
+def _are_ranks(labels: np.ndarray, offsets: np.ndarray) -> bool:
+    """Whether the labels of each query are 1, ..., n, each once, in queries of which some have three rows."""
+    sizes = np.diff(offsets)
+    if sizes.max(initial=0) < 3 or labels.min() != 1 or labels.max() != sizes.max():
+        return False
+    if not ((labels <= np.repeat(sizes, sizes)) & (labels == np.floor(labels))).all():
+        return False
+    places = np.repeat(offsets[:-1], sizes) + labels.astype(np.int64) - 1
+    return bool((np.bincount(places, minlength=len(labels)) == 1).all())
+
+
+def warn_of_no_stopping(estimator: Any) -> None:
+    """Warn of parameters of early stopping that have no effect, as there are no rows to stop by.
+
+    Parameters
+    ----------
+    estimator : estimator
+        One that boosts, and has no validation rows.
+    """
+    if estimator.early_stopping != "auto":
+        return
+    given = {name: getattr(estimator, name) for name in STOPPING}
+    if idle := [name for name, one in given.items() if one not in (None, getattr(type(estimator), name))]:
+        warn(
+            f"{idle[0]}={given[idle[0]]!r} has no effect: it is about early stopping, for which "
+            "there are no validation rows. Pass X_val, y_val and qid_val to fit, or set early_stopping=True, "
+            "which holds out a share of the queries.",
             FitWarning,
         )
 
@@ -135,7 +196,7 @@ def warn_of_start(estimator: Any, monotonic_cst: Any, predicted: str) -> None:
         )
 
 
-def warn_of_trees(estimator: Any, ensemble: Ensemble, n_rows: int) -> None:
+def warn_of_trees(estimator: Any, ensemble: Ensemble, share: Share) -> None:
     """Warn of trees none of which has a split, so that they score all rows alike.
 
     Parameters
@@ -143,13 +204,18 @@ def warn_of_trees(estimator: Any, ensemble: Ensemble, n_rows: int) -> None:
     estimator : estimator
     ensemble : Ensemble
         The trees that were grown.
-    n_rows : int
-        The number of rows of all ranks.
+    share : Share
+        The part of the rows of all ranks that were learned from.
     """
     if not len(ensemble) or np.any(ensemble.nodes["left"] >= 0):
         return
-    least = int(estimator.min_samples_leaf)
-    if n_rows < 2 * least:
+    least, n_rows = int(estimator.min_samples_leaf), share.n_rows
+    if share.n_queries == n_rows > 1 and estimator._is_ranker and hasattr(estimator, "loss"):
+        reason = (
+            f"each of the {n_rows} rows is a query of its own, in which there is nothing to rank: pass ids "
+            "that the rows of a query share"
+        )
+    elif n_rows < 2 * least:
         reason = (
             f"there are {n_rows} rows, and with min_samples_leaf={least} a split needs {2 * least}: lower it"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.estimators.columns import with_columns_of
+from ranktrees.estimators.columns import warn_of_lost_levels, with_columns_of
 from ranktrees.estimators.parameters import KnownParameters, look_up, with_keywords
 from ranktrees.evaluation.best import require_how_many, table_of_best
 from ranktrees.evaluation.cost_curve import cost_curve_of
@@ -137,8 +137,9 @@ class FittedTrees(KnownParameters):
         ----------
         path : path-like
             The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the names of
-            the columns, and those levels of category columns that are strings, booleans or numbers, but not
-            the :math:`e^s` or :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
+            the columns, and those levels of category columns that are strings, booleans or numbers; a
+            `FitWarning` names the columns with others. It does not contain the :math:`e^s` or
+            :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
 
         Raises
         ------
@@ -147,7 +148,9 @@ class FittedTrees(KnownParameters):
             of trees of ranktrees.
         """
         check_is_fitted(self)
-        with_columns_of(self, whole_ensemble(self)).save(path)
+        ensemble = with_columns_of(self, whole_ensemble(self))
+        warn_of_lost_levels(self, ensemble)
+        ensemble.save(path)
 
     @overload
     def predict(
@@ -377,6 +380,7 @@ class FittedTrees(KnownParameters):
         scores = data.internal(scores)
         if measure is None:
             return self._score_without_queries(data.labels, scores, data.weights)
+        measure.warn_of_labels(data.labels)
         n_threads = effective_n_threads(self.n_jobs)
         return getattr(measure, mean)(data.labels, scores, data.offsets, data.weights, n_threads)
 

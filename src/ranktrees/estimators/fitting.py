@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -216,6 +217,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
 
     _gathers_rows = False  # whether each rank gets the codes of all
+    _averages = False  # whether a score is the mean of the trees rather than their sum
 
     def _bin(self, data: FitData, n_threads: int, costs: FeatureCosts | None) -> tuple[BinMapper, Any]:
         """Return the mapper of the training rows, and their codes."""
@@ -552,6 +554,30 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         refitted._forget_scores()
         refitted._keep_of(bound)
         return refitted
+
+    def _around(self, model: FittedTrees, n_rows: int) -> Self:
+        """Return a copy that is fitted: as if it had grown the trees of a model, from so many rows."""
+        ensemble, name = model.ensemble_, type(self).__name__
+        if is_classifier(self):
+            raise ValueError(
+                f"estimator is a {name}, which knows classes, but these trees give a score to each row; "
+                'expected a ranker or a regressor: for two classes, HistGBRTRegressor("logistic").'
+            )
+        if ensemble.average != self._averages:
+            kinds = ["sum of its trees, as boosting makes it", "mean of its trees, as of a forest"]
+            raise ValueError(
+                f"estimator is a {name}, but a score of the ensemble is the {kinds[ensemble.average]}; "
+                f"expected {'RandomForestRanker()' if ensemble.average else 'an estimator that boosts'}."
+            )
+        copied = clone(self)
+        copied._validate_params()
+        copied.ensemble_, copied.n_features_in_ = ensemble, model.n_features_in_
+        copied._category_levels, copied._qid_given = model._category_levels, model._qid_given
+        if names := names_of(model):
+            copied.feature_names_in_ = np.asarray(names, object)
+        copied._seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        copied._link = link_of(copied._objective(copied._seed_))
+        return copied
 
 
 def link_of(objective: Objective) -> Link | None:

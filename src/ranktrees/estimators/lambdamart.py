@@ -28,7 +28,6 @@ from ranktrees.support.scikit_learn import with_callbacks
 
 if TYPE_CHECKING:
     from ranktrees.evaluation.early_exit import EarlyExit
-    from ranktrees.processes.sharing import Share
     from ranktrees.support.annotations import IdsLike, RowsLike, Worth
 
 # Pairs refer to rows by number, so neither they nor what belongs to them can be sliced by rows or routed.
@@ -105,7 +104,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         `objectives.LambdaMART`.
     propensities : array-like of shape (n_positions,), default=None
         If ``position`` is given, how often each position is looked at, from the first position on. Only
-        ratios matter. If None, the propensities are estimated along with the trees.
+        ratios matter. If None, the propensities are estimated along with the trees. Those of another fit may
+        have NaN, to which ``np.fmax(propensities_, 0.05)`` gives the floor that low ones need anyway.
     step : {"newton", "optimal"}, default="newton"
         The weight of each new tree. With "newton", it is ``learning_rate``. With "optimal", it is the weight
         in ``step_interval`` with which the measure is highest on some rows, see `optimal_weight`, times
@@ -552,8 +552,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     def _mean_leaves(self) -> bool:  # type: ignore[override]
         return self.leaf_values == "mean"
 
-    def _rate(self, share: Share) -> float:
-        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(share)
+    def _rate(self, n_rows: int) -> float:
+        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(n_rows)
 
     def _step(
         self, data: FitData | None, held_out: FitData | None, n_threads: int

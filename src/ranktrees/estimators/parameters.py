@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
-from inspect import signature
-from typing import Any, ParamSpec, Self, TypeVar, dataclass_transform
+from importlib import import_module
+from inspect import Parameter, signature
+from typing import Any, NoReturn, ParamSpec, Self, TypeVar, dataclass_transform
 
 from ranktrees.estimators.docstrings import filled
 from ranktrees.support.scikit_learn import EstimatorMixin
 
-__all__ = ["KnownParameters", "look_up", "with_keywords", "with_parameters"]
+__all__ = ["KnownParameters", "look_up", "look_up_in_package", "with_keywords", "with_parameters"]
 
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
@@ -38,19 +39,21 @@ THEIRS = {
     "max_samples": ("subsample", "bagging_fraction"),
     "gradient_sampling": ("data_sample_strategy", "sampling_method", "bootstrap_type"),
     "loss": ("objective", "loss_function"),
-    "measure": ("metric", "eval_metric", "custom_metric", "eval_at"),
+    "measure": ("metric", "eval_metric", "custom_metric", "eval_at", "ndcg_eval_at"),
     "gain": ("label_gain", "ndcg_exp_gain"),
     "truncation_level": ("lambdarank_truncation_level", "lambdarank_num_pair_per_sample"),
-    "query_norm": ("lambdarank_norm",),
+    "query_norm": ("lambdarank_norm", "lambdarank_normalization"),
+    "score_gap_norm": ("lambdarank_score_normalization",),
     "sigma": ("sigmoid",),
     "bias_norm": ("lambdarank_bias_norm",),
     "n_iter_no_change": ("early_stopping_rounds", "early_stopping_round", "od_wait"),
+    "tol": ("early_stopping_min_delta",),
     "categorical_features": ("categorical_feature", "cat_features", "enable_categorical"),
     "monotonic_cst": ("monotone_constraints",),
     "interaction_cst": ("interaction_constraints",),
-    "init": ("init_model", "xgb_model"),
+    "init": ("init_model", "xgb_model", "base_score", "boost_from_average"),
     "random_state": ("seed", "random_seed", "bagging_seed", "feature_fraction_seed", "data_random_seed"),
-    "verbose": ("verbosity", "verbose_eval"),
+    "verbose": ("verbosity", "verbose_eval", "metric_period"),
     "n_jobs": ("num_threads", "nthread", "thread_count"),
 }
 
@@ -62,7 +65,28 @@ ABSENT = {
         "colsample_bylevel",
         "feature_fraction",
     ),
-    "l2_regularization is the only penalty of leaves": ("reg_alpha", "lambda_l1"),
+    "l2_regularization is the only penalty of leaves": (
+        "reg_alpha",
+        "lambda_l1",
+        "max_delta_step",
+        "path_smooth",
+    ),
+    "quantile is what the quantile loss of HistGBRTRegressor predicts, and leaves have no L1 penalty": (
+        "alpha",
+    ),
+    "leaves are constants": ("linear_tree", "linear_lambda"),
+    "categories are split by sets, and the gain of that is regularised by their number": (
+        "cat_smooth",
+        "cat_l2",
+        "min_data_per_group",
+        "max_cat_threshold",
+        "max_cat_to_onehot",
+        "one_hot_max_size",
+    ),
+    "max_features draws what a split chooses among, and the cuts are never drawn": (
+        "extra_trees",
+        "random_strength",
+    ),
     "min_samples_leaf and max_leaf_nodes bound trees": (
         "min_split_gain",
         "min_gain_to_split",
@@ -77,6 +101,9 @@ ABSENT = {
         "tree_method",
         "device",
         "device_type",
+        "devices",
+        "gpu_id",
+        "predictor",
         "task_type",
     ),
     "trees grow by their best leaves, or by whole layers with max_leaf_nodes=None": ("grow_policy",),
@@ -85,15 +112,30 @@ ABSENT = {
         "lambdarank_unbiased",
         "lambdarank_position_bias_regularization",
     ),
-    "missing values are NaN": ("missing",),
+    "truncation_level chooses the pairs, by their ranks": ("lambdarank_pair_method",),
+    "missing values are NaN": ("missing", "use_missing", "zero_as_missing", "nan_mode"),
+    "n_iter_no_change rounds without a better score end a fit that has validation rows": (
+        "od_type",
+        "od_pval",
+    ),
+    "early stopping keeps the trees up to the best score": ("use_best_model",),
+    "verbose=0, which is the default, prints nothing": ("silent", "logging_level"),
     "set_callbacks(...) of the estimator sets them": ("callbacks",),
     "gradients are always rounded to integers": ("use_quantized_grad",),
     "gradient_sampling draws rows by their gradients": ("top_rate", "other_rate"),
     "feature_importances(kind) returns both kinds for a fitted model": ("importance_type",),
     "rows are drawn anew for each tree": ("bagging_freq", "subsample_freq"),
-    "RandomForestRanker is the forest, and boosting drops no trees": ("boosting", "boosting_type", "booster"),
+    "RandomForestRanker is the forest, and boosting drops no trees": (
+        "boosting",
+        "boosting_type",
+        "booster",
+        "num_parallel_tree",
+    ),
     "sample_weight= of fit weights rows, HistGBRTClassifier(balanced=True) weights both classes alike": (
         "class_weight",
+        "class_weights",
+        "auto_class_weights",
+        "is_unbalance",
         "scale_pos_weight",
     ),
 }
@@ -147,29 +189,66 @@ THEIRS_OF_METHODS = {
     "a data frame's columns": ("feature_name", "feature_names"),
     "ranktrees.contributions(model, X)": ("pred_contrib", "pred_contribs"),
     "model.ensemble_.leaves(X)": ("pred_leaf",),
+    "model.ensemble_.after(n).predict(X), which leaves out the first n trees": (
+        "start_iteration",
+        "ntree_start",
+    ),
 }
 
 # The names that they give to attributes and methods of estimators.
 THEIRS_OF_ATTRIBUTES = {
     "best_iteration_": ("best_iteration", "best_ntree_limit", "get_best_iteration"),
-    "n_iter_": ("n_estimators_", "tree_count_", "num_trees", "num_boosted_rounds"),
+    "n_iter_": ("n_estimators_", "num_trees", "num_boosted_rounds", "current_iteration"),
+    "ensemble_, whose length is the number of trees that were kept": ("tree_count_",),
     "train_score_ and validation_score_": ("evals_result_", "evals_result", "get_evals_result"),
     "validation_score_, whose best value is that of best_iteration_": (
         "best_score_",
         "best_score",
         "get_best_score",
     ),
-    "feature_importances_ or feature_importances(kind)": ("feature_importance", "get_feature_importance"),
+    "feature_importances_ or feature_importances(kind)": (
+        "feature_importance",
+        "get_feature_importance",
+        "get_score",
+        "get_fscore",
+    ),
     "feature_names_in_": ("feature_name_", "feature_names_"),
     "n_features_in_": ("n_features_",),
     "ensemble_": ("booster_", "get_booster"),
-    "save(path)": ("save_model", "dump_model"),
+    "save(path)": ("save_model",),
     "ranktrees.EnsembleRanker(ranktrees.Ensemble.load(path))": ("load_model", "load"),
     "ensemble_.leaves(X)": ("apply", "decision_path", "calc_leaf_indexes"),
     "ensemble_, of which ensemble_[t] is tree t": ("estimators_",),
-    "ranktrees.tree_table(model)": ("trees_to_dataframe",),
+    "ranktrees.tree_table(model)": ("trees_to_dataframe", "dump_model", "get_dump"),
+    "the loss that get_params() tells": ("objective_",),
     "refit_leaves(X, y, qid=qid)": ("refit",),
 }
+
+# The names that they give to functions and classes, or that modules of this package have.
+THEIRS_OF_MODULES = {
+    "LambdaMARTRanker(...).fit(X, y, qid=qid)": ("train",),
+    "sklearn.model_selection.cross_validate with cv=QueryKFold() and scoring=query_scorer('ndcg@10')": (
+        "cv",
+    ),
+    "arrays or a data frame, passed to fit, or Batches of ranktrees.datasets": (
+        "Dataset",
+        "DMatrix",
+        "QuantileDMatrix",
+        "Pool",
+    ),
+    "Ensemble": ("Booster",),
+    "EnsembleRanker(Ensemble.load(path)), or load_lightgbm, load_xgboost and load_catboost": ("load_model",),
+    "LambdaMARTRanker": ("LGBMRanker", "XGBRanker", "CatBoostRanker", "CatBoost"),
+    "HistGBRTRegressor": ("LGBMRegressor", "XGBRegressor", "CatBoostRegressor"),
+    "HistGBRTClassifier": ("LGBMClassifier", "XGBClassifier", "CatBoostClassifier"),
+    "RandomForestRanker": ("XGBRFRegressor",),
+    "n_iter_no_change= of the estimators": ("early_stopping", "EarlyStopping"),
+    "verbose= of the estimators": ("log_evaluation",),
+    "score_curves(model).plot()": ("plot_metric",),
+}
+
+# Where public names are that the package itself does not have.
+MODULES = ("measures", "datasets", "evaluation", "inspection", "meta", "model", "objectives", "rows")
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))
@@ -270,10 +349,14 @@ def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned
     ...
     TypeError: LambdaMARTRanker.fit got an unexpected keyword argument 'group_id'; here that is qid=.
     """
-    known = list(signature(method).parameters)[1:]
+    parameters = list(signature(method).parameters.values())
+    known = [parameter.name for parameter in parameters[1:]]
+    by_position = [parameter.name for parameter in parameters if parameter.kind != Parameter.KEYWORD_ONLY]
 
     @wraps(method)
     def answering(*args: Given.args, **keywords: Given.kwargs) -> Returned:
+        if len(args) > len(by_position):
+            raise TypeError(_by_name(type(args[0]).__name__, method.__name__, by_position[1:], known))
         if unknown := [name for name in keywords if name not in known]:
             estimator = type(args[0])
             caller = f"{estimator.__name__}.{method.__name__}"
@@ -281,6 +364,17 @@ def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned
         return method(*args, **keywords)
 
     return answering
+
+
+def _by_name(estimator: str, method: str, by_position: list[str], known: list[str]) -> str:
+    """Return the message for arguments that are accepted by name only, but were given by position."""
+    others = [name for name in known if name not in by_position]
+    example = "qid" if "qid" in others else others[0]
+    return (
+        f"{estimator}.{method} takes {', '.join(by_position)} by position, and everything else by name: "
+        f"{', '.join(f'{name}=' for name in others)}; write {method}({', '.join(by_position)}, "
+        f"{example}={example})."
+    )
 
 
 def look_up(estimator: Any, name: str) -> Any:
@@ -318,6 +412,41 @@ def look_up(estimator: Any, name: str) -> Any:
     return object.__getattribute__(estimator, name)
 
 
+def look_up_in_package(name: str) -> NoReturn:
+    """Raise the AttributeError for a name that the package does not have, and say what may be meant.
+
+    Parameters
+    ----------
+    name : str
+
+    Raises
+    ------
+    AttributeError
+        With the module that has the name, or with what does the same here, if LightGBM, XGBoost or CatBoost
+        call it so; otherwise Python's own.
+
+    Examples
+    --------
+    >>> import ranktrees
+    >>> ranktrees.NDCG
+    Traceback (most recent call last):
+    ...
+    AttributeError: module 'ranktrees' has no attribute 'NDCG'; it is in ranktrees.measures.
+    >>> ranktrees.DMatrix
+    Traceback (most recent call last):
+    ...
+    AttributeError: module 'ranktrees' has no attribute 'DMatrix'; here that is arrays or a data frame, ...
+    """
+    hint = next(
+        (f"; here that is {ours}." for ours, theirs in THEIRS_OF_MODULES.items() if name in theirs), ""
+    )
+    for module in MODULES if not hint and not name.startswith("_") else ():
+        if name in import_module(f"ranktrees.{module}").__all__:
+            hint = f"; it is in ranktrees.{module}."
+            break
+    raise AttributeError(f"module 'ranktrees' has no attribute {name!r}{hint}", name=name)
+
+
 def refuse_foreign_loss(loss: Any) -> None:
     """Raise a ValueError that translates the name of another library's loss."""
     ours = next((ours for ours, theirs in LOSSES.items() if isinstance(loss, str) and loss in theirs), None)
@@ -348,6 +477,8 @@ def _unexpected_by(method: str, name: str, known: list[str], parameters: list[st
         expected = f"here that is {ours[0]}"
     elif parameter := name if name in parameters else _ours(name, parameters):
         expected = f"{parameter} is a parameter of the estimator: set_params({parameter}=...)"
+    elif nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:
+        expected = f"the estimator has no such parameter: {nearest[0]}"
     elif near := get_close_matches(name, known, cutoff=0.7):
         expected = f"the nearest that it accepts are {near}"
     else:

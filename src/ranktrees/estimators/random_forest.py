@@ -125,6 +125,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     oob_score: bool | AnyMeasure = False
     stage_size: int = 8
 
+    _averages = True
     _parameter_constraints = {  # noqa: RUF012
         **TREE_CONSTRAINTS,
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
@@ -263,7 +264,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
             self._score_out_of_bag(data, own, scores, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         self.__dict__.update(_forest_attributes(ensemble_of(trees)))
-        warn_of_trees(self, self.ensemble_, own.share.n_rows)
+        warn_of_trees(self, self.ensemble_, own.share)
 
     def _check_samples(self, n_earlier: int) -> None:
         """Refuse settings of samples if none are drawn, and an out-of-bag score of unknown samples."""

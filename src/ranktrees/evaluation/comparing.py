@@ -175,6 +175,7 @@ def _values_of_queries(
     values = {}
     for measure in measures:
         measure.check_labels(labels, "y_true")
+        measure.warn_of_labels(labels, "y_true")
         for name, of_rows in numbers.items():
             values[name, measure] = measure.per_query(labels, arranged(order, of_rows), offsets)
     return values, order, offsets

@@ -246,6 +246,7 @@ def score_curves(
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
         for measure in chosen:
             measure.check_labels(data.labels, f"y of {name!r}")
+            measure.warn_of_labels(data.labels, f"y of {name!r}")
         curves: dict[Measure, np.ndarray] = {}
         for method in dict.fromkeys(score_method(model, measure) for measure in chosen):
             some = [measure for measure in chosen if score_method(model, measure) == method]

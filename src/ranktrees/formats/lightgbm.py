@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees._core.support.dtypes import NODE
+from ranktrees.estimators.columns import warn_of_lost_levels
+from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
@@ -29,6 +31,7 @@ from ranktrees.formats.plain import (
 )
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.support.files import read_file, replace_file, require_path
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from ranktrees.support.annotations import PathLike
@@ -88,7 +91,9 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     >>> bool((read.predict(X) == ranker.predict(X)).all())
     True
     """
-    replace_file(path, _text_of(added_up(model, feature_names)).encode())
+    ensemble = added_up(model, feature_names)
+    warn_of_lost_levels(fitted_trees(model), ensemble)
+    replace_file(path, _text_of(ensemble).encode())
 
 
 def load_lightgbm(model: Any) -> Ensemble:
@@ -129,9 +134,10 @@ def load_lightgbm(model: Any) -> Ensemble:
     to `EnsembleRanker`.
 
     The levels of category columns are read if the text leaves no doubt which column they belong to. There is
-    doubt if a column is constant, if a column has whole numbers from 0 on, fewer than there are levels (as
-    the codes of ordered categories are), or if numbers were declared to be categories. In these cases pass
-    ``category_levels`` to `EnsembleRanker`. Without them a data frame is refused.
+    doubt if a column is constant, if numbers were declared to be categories, or if a column of whole numbers
+    may as well have the codes of ordered categories: if its highest is the last code of a list of levels or,
+    if some category column lacks its last level, any code of one. In these cases there is a `FitWarning`:
+    pass ``category_levels`` to `EnsembleRanker`. Without them a data frame is refused.
 
     Examples
     --------
@@ -314,23 +320,38 @@ def _levels(head: dict[str, str], rest: str) -> dict[Any, Any]:
         raise ValueError(f"pandas_categorical: {error}") from None
     if not isinstance(levels, list) or not all(isinstance(each, list) for each in levels):
         raise ValueError("pandas_categorical has entries that are not lists of levels")
-    infos = head.get("feature_infos", "").split()
-    codes = {feature: info for feature, info in enumerate(infos) if info[0] != "["}
-    n_levels = max(map(len, levels), default=0)
-    if len(codes) != len(levels) or "none" in infos or any(_may_be_codes(info, n_levels) for info in infos):
-        return {}
-    named = dict(zip(codes, levels, strict=True))
+    read = _levels_by_feature(head.get("feature_infos", "").split(), levels)
+    if levels and not read:
+        warn(
+            f"the text has the levels of {len(levels)} category columns, but leaves doubt which columns they "
+            "belong to: they are not read, and data frames with category columns are refused. Pass them, as "
+            f"in EnsembleRanker(ensemble, category_levels={{name: levels}}); the first are {levels[0][:5]}.",
+            FitWarning,
+        )
+    return read
+
+
+def _levels_by_feature(infos: list[str], levels: list[Any]) -> dict[int, Any]:
+    """The lists of levels by the features that have codes for values, unless they may be those of others."""
     try:
-        known = all(max(map(int, info.split(":"))) < len(named[feature]) for feature, info in codes.items())
+        highest = {j: max(map(int, info.split(":"))) for j, info in enumerate(infos) if info[0] not in "[n"}
     except ValueError as error:
         raise ValueError(f"line 'feature_infos=': {error}") from None
-    return named if known else {}
-
-
-def _may_be_codes(info: str, n_levels: int) -> bool:
-    """Whether a range may be that of the codes of an ordered category, some of which rows may lack."""
-    found = re.fullmatch(r"\[\d+:(\d+)\]", info)
-    return found is not None and int(found[1]) < n_levels
+    if len(highest) != len(levels) or "none" in infos:
+        return {}
+    sizes = [len(each) for each in levels]
+    # if so, lower numbers are hardly codes of an ordered category, which would lack its last level
+    have_last = all(code == size - 1 for code, size in zip(highest.values(), sizes, strict=True))
+    n_ways = [1] + [0] * len(levels)  # to find columns for none, the first, the first two, ... of the lists
+    for j, info in enumerate(infos):
+        whole = re.fullmatch(r"\[\d+:(\d+)\]", info)
+        for k, size in reversed(list(enumerate(sizes))):
+            if whole is None:
+                may_be = j in highest and highest[j] < size
+            else:
+                may_be = int(whole[1]) == size - 1 if have_last else int(whole[1]) < size
+            n_ways[k + 1] += n_ways[k] * may_be
+    return dict(zip(highest, levels, strict=True)) if n_ways[-1] == 1 else {}
 
 
 def _tree_of(values: dict[str, str], n_features: int) -> tuple[np.ndarray, list[Any]]:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees._core.support.dtypes import NODE
+from ranktrees.estimators.columns import warn_of_lost_levels
+from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
@@ -126,6 +128,7 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
         raise ValueError(
             f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
         )
+    warn_of_lost_levels(fitted_trees(model), ensemble)
     written = _written(ensemble)  # XGBoost does not read escaped characters, but it reads Infinity
     replace_file(path, json.dumps(written, ensure_ascii=False).encode())
 

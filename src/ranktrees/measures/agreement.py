@@ -34,7 +34,7 @@ class _PairAccuracy(Ranked):
     Examples
     --------
     >>> from ranktrees.measures import PairAccuracy
-    >>> PairAccuracy([2, 0, 1], [0.3, 0.2, 0.1])  # 2 > 0 and 2 > 1, but not 1 > 0
+    >>> PairAccuracy([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # 2 > 0 and 2 > 1, but not 1 > 0
     0.666...
     """
 
@@ -72,7 +72,7 @@ class _KendallTau(_PairAccuracy):
     Examples
     --------
     >>> from ranktrees.measures import KendallTau
-    >>> KendallTau([2, 0, 1], [0.3, 0.2, 0.1])  # (2 - 1) / 3
+    >>> KendallTau([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # (2 - 1) / 3
     0.333...
     """
 

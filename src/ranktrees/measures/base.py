@@ -17,7 +17,7 @@ from ranktrees.measures.parameters import CHECKS, typed
 from ranktrees.measures.rows import column, grouped, read_only
 from ranktrees.processes.communicator import ALONE
 from ranktrees.rows import require_finite_sum
-from ranktrees.support.warning import warn
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -149,7 +149,8 @@ class Measure:
             Scores. Rows with higher scores rank first.
         qid : array-like of shape (n,), default=None
             Query ids of any hashable type, in any order. If None, they are taken from the level ``qid`` of
-            the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query.
+            the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query, and measures
+            that are means over queries issue a `MissingQueryWarning`.
         sample_weight : array-like of shape (n,), default=None
             Weights >= 0 of the rows. The weight of a query is the mean of the weights of its rows.
         **parameters
@@ -184,6 +185,31 @@ class Measure:
         value = measure.mean(labels, scores, offsets, weights)
         measure.warn_if_undefined(value)
         return value
+
+    def warn_of_labels(self, labels: np.ndarray, name: str = "y") -> None:
+        """Warn if all labels are relevant, though they are grades that differ.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n,), float64
+            Finite labels.
+        name : str, default="y"
+            What the message calls the labels.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from ranktrees.measures import AP
+        >>> AP(rel=4).warn_of_labels(np.array([1.0, 5.0, 3.0]))
+        """
+        rel = self.parameters.get("rel")
+        if rel is None or labels.min(initial=math.inf) < rel or (highest := labels.max(initial=rel)) == rel:
+            return
+        warn(
+            f"{name} has no label below rel={rel:g}, so that {self} takes every row for relevant; pass the "
+            f"lowest grade that is relevant, as in {self(rel=highest)}.",
+            FitWarning,
+        )
 
     def warn_if_undefined(self, value: float) -> None:
         if math.isnan(value):

@@ -52,11 +52,11 @@ class _AP(_Binary):
     Examples
     --------
     >>> from ranktrees.measures import AP, as_measure
-    >>> AP([1, 0, 1], [0.3, 0.2, 0.1])  # (1/1 + 2/3) / 2
+    >>> AP([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # (1/1 + 2/3) / 2
     0.833...
     >>> as_measure("map@10")
     AP @ 10
-    >>> (AP @ 1)([1, 0, 1], [0.3, 0.2, 0.1])  # 1/1 / 2
+    >>> (AP @ 1)([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # 1/1 / 2
     0.5
     """
 
@@ -104,9 +104,9 @@ class _RR(_Binary):
     Examples
     --------
     >>> from ranktrees.measures import RR
-    >>> RR([0, 1, 1], [0.3, 0.2, 0.1])
+    >>> RR([0, 1, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.5
-    >>> RR([0, 1], [1, 1])  # first or second, by chance
+    >>> RR([0, 1], [1, 1], qid=[7, 7])  # first or second, by chance
     0.75
     """
 
@@ -149,7 +149,7 @@ class _P(_Binary):
     Examples
     --------
     >>> from ranktrees.measures import P
-    >>> (P @ 2)([1, 0, 1], [0.3, 0.2, 0.1])
+    >>> (P @ 2)([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.5
     """
 
@@ -186,7 +186,7 @@ class _R(_Binary):
     Examples
     --------
     >>> from ranktrees.measures import R
-    >>> (R @ 1)([1, 0, 1], [0.3, 0.2, 0.1])
+    >>> (R @ 1)([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.5
     """
 
@@ -224,7 +224,7 @@ class _TopAUC(_Binary):
     Examples
     --------
     >>> from ranktrees.measures import TopAUC
-    >>> (TopAUC @ [0, 2])([1, 0, 1, 0, 0], [0.5, 0.4, 0.3, 0.2, 0.1])  # (1/2 + 2/2) / 2
+    >>> (TopAUC @ [0, 2])([1, 0, 1, 0, 0], [0.5, 0.4, 0.3, 0.2, 0.1], qid=[7, 7, 7, 7, 7])  # (1/2 + 2/2) / 2
     0.75
     >>> TopAUC @ [0, 5]
     TopAUC @ [0, 5]
@@ -264,7 +264,7 @@ class _AUC(_Binary):
     Examples
     --------
     >>> from ranktrees.measures import AUC
-    >>> AUC([1, 0, 1], [0.3, 0.2, 0.1])
+    >>> AUC([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.5
     """
 

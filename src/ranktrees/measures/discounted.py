@@ -44,9 +44,9 @@ class _DCG(Ranked):
     Examples
     --------
     >>> from ranktrees.measures import DCG
-    >>> DCG([2, 0, 1], [0.3, 0.2, 0.1])  # 3 / log2(2) + 0 / log2(3) + 1 / log2(4)
+    >>> DCG([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # 3 / log2(2) + 0 / log2(3) + 1 / log2(4)
     3.5
-    >>> (DCG(gain="linear") @ 2)([2, 0, 1], [0.3, 0.2, 0.1])
+    >>> (DCG(gain="linear") @ 2)([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     2.0
     """
 
@@ -105,12 +105,15 @@ class _NDCG(_DCG):
     Examples
     --------
     >>> from ranktrees.measures import NDCG
-    >>> NDCG([2, 0, 1], [0.3, 0.2, 0.1])  # 3.5 / (3 + 1 / log2(3))
+    >>> NDCG([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # 3.5 / (3 + 1 / log2(3))
     0.963...
     >>> NDCG.lightgbm @ 5
     NDCG(ties="input", empty_query=1) @ 5
-    >>> NDCG([0, 0, 3], [1, 1, 1]), NDCG.lightgbm([3, 0, 0], [1, 1, 1]), NDCG.catboost([3, 0, 0], [1, 1, 1])
-    (0.710..., 1.0, 0.5)
+    >>> query, tied = [7, 7, 7], [1, 1, 1]
+    >>> NDCG([0, 0, 3], tied, qid=query)
+    0.710...
+    >>> NDCG.lightgbm([3, 0, 0], tied, qid=query), NDCG.catboost([3, 0, 0], tied, qid=query)
+    (1.0, 0.5)
     """
 
     name = "NDCG"
@@ -194,9 +197,9 @@ class _ERR(Ranked):
     Examples
     --------
     >>> from ranktrees.measures import ERR
-    >>> ERR([4, 0, 3], [0.3, 0.2, 0.1])  # 15/16 + 1/3 * (1 - 15/16) * 7/16
+    >>> ERR([4, 0, 3], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # 15/16 + 1/3 * (1 - 15/16) * 7/16
     0.946...
-    >>> ERR(max_grade=1)([0, 1], [2, 1])
+    >>> ERR(max_grade=1)([0, 1], [2, 1], qid=[7, 7])
     0.25
     """
 

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranktrees.rows import qid_of, query_offsets, require_finite_sum, warn_of_order
+from ranktrees.rows import (
+    MissingQueryWarning,
+    qid_of,
+    query_offsets,
+    require_finite_sum,
+    warn_of_order,
+)
+from ranktrees.support.warning import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -107,6 +114,14 @@ def grouped(
     scores = column("y_score", y_score, finite=False)
     labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
     measure.check_labels(labels, "y_true")
+    measure.warn_of_labels(labels, "y_true")
+    if measure.by_query and len(labels) > 1 and qid is None and qid_of(y_true) is None:
+        warn(
+            f"{measure} was taken without query ids, so all {len(labels)} rows were treated as one query. "
+            "Pass qid= (one id per row), or a y_true whose index has a level named 'qid'; if all rows belong "
+            "to one query, pass zeros.",
+            MissingQueryWarning,
+        )
     return labels, arranged(order, scores), offsets, weights
 
 

@@ -39,7 +39,8 @@ def ndcg_score(
         Scores. Rows with higher scores rank first.
     qid : array-like of shape (n,), default=None
         Query ids of any hashable type, in any order. If None, they are taken from the index level ``qid`` of
-        a pandas ``y_true`` if there is one. Otherwise all rows are one query.
+        a pandas ``y_true`` if there is one. Otherwise all rows are one query, with a
+        `MissingQueryWarning`.
     k : int, default=None
         The cutoff: only ranks 1, ..., k count. If None, all ranks count.
     gain : {"exp2", "linear"}, sequence or callable, default="exp2"
@@ -112,7 +113,7 @@ def dcg_score(
     Examples
     --------
     >>> from ranktrees.measures import dcg_score
-    >>> dcg_score([2, 0, 1], [0.3, 0.2, 0.1])
+    >>> dcg_score([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     3.5
     """
     measure = DCG(at=k, gain=gain, discount=discount, ties=ties, empty_query=empty_query)
@@ -151,7 +152,7 @@ def err_score(
     Examples
     --------
     >>> from ranktrees.measures import err_score
-    >>> err_score([0, 4], [0.2, 0.1])  # 15/16 at rank 2
+    >>> err_score([0, 4], [0.2, 0.1], qid=[7, 7])  # 15/16 at rank 2
     0.46875
     """
     measure = ERR(at=k, max_grade=max_grade, ties=ties, empty_query=empty_query)
@@ -226,7 +227,7 @@ def mean_reciprocal_rank_score(
     Examples
     --------
     >>> from ranktrees.measures import mean_reciprocal_rank_score
-    >>> mean_reciprocal_rank_score([0, 1, 1], [0.3, 0.2, 0.1])
+    >>> mean_reciprocal_rank_score([0, 1, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.5
     """
     return RR(at=k, rel=rel, ties=ties, empty_query=empty_query)(
@@ -262,7 +263,7 @@ def precision_at_k_score(
     Examples
     --------
     >>> from ranktrees.measures import precision_at_k_score
-    >>> precision_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], k=2)
+    >>> precision_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7], k=2)
     0.5
     """
     return P(at=k, rel=rel, ties=ties, empty_query=empty_query)(
@@ -298,7 +299,7 @@ def recall_at_k_score(
     Examples
     --------
     >>> from ranktrees.measures import recall_at_k_score
-    >>> recall_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], k=1)
+    >>> recall_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7], k=1)
     0.5
     """
     return R(at=k, rel=rel, ties=ties, empty_query=empty_query)(
@@ -333,7 +334,7 @@ def mean_auc_score(
     Examples
     --------
     >>> from ranktrees.measures import mean_auc_score
-    >>> mean_auc_score([1, 0, 1], [0.3, 0.2, 0.1])
+    >>> mean_auc_score([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.5
     """
     return AUC(rel=rel, ties=ties, empty_query=empty_query)(
@@ -367,7 +368,7 @@ def pair_accuracy_score(
     Examples
     --------
     >>> from ranktrees.measures import pair_accuracy_score
-    >>> pair_accuracy_score([2, 0, 1], [0.3, 0.2, 0.1])
+    >>> pair_accuracy_score([2, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
     0.666...
     """
     return PairAccuracy(ties=ties, empty_query=empty_query)(

@@ -43,6 +43,14 @@ TOUCHED = 1 << 11
 
 RAW = np.dtype((np.void, NODE.itemsize))  # so that records are copied as a whole, not field by field
 
+# What makes a value of a subclass, such as an enumeration of strings, a plain one.
+PLAIN: dict[type, Callable[..., Any]] = {
+    bool: bool,
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+}
+
 
 class Tree:
     """One tree of an ensemble, as a view for inspection.
@@ -441,7 +449,8 @@ class Ensemble:
         """The same trees, shared, with other column names; levels that cannot be written are left out."""
         ensemble = Ensemble.__new__(Ensemble)
         vars(ensemble).update(vars(self))
-        category_levels = {j: each for j, each in category_levels.items() if all(map(_can_be_written, each))}
+        plain = {feature: tuple(map(plain_level, levels)) for feature, levels in category_levels.items()}
+        category_levels = {j: each for j, each in plain.items() if all(map(_can_be_written, each))}
         ensemble._call_columns(feature_names, category_levels)
         return ensemble
 
@@ -1029,6 +1038,13 @@ def _union(one: np.ndarray | None, two: np.ndarray | None) -> np.ndarray | None:
     if one is None or two is None:
         return two if one is None else one
     return np.union1d(one, two)
+
+
+def plain_level(level: Any) -> Any:
+    """Return a level of a category column as the equal value of Python's own type, if there is one."""
+    if isinstance(level, np.generic) and level.dtype.kind in "biufU":
+        return level.item()
+    return next((plain(level) for own, plain in PLAIN.items() if isinstance(level, own)), level)
 
 
 def _can_be_written(level: object) -> bool:

@@ -263,6 +263,12 @@ def _checked_propensities(propensities: ArrayLike) -> tuple[float, ...]:
         values = np.asarray(propensities, np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(f"propensities could not be turned into numbers ({error}); {expected}") from error
+    if values.ndim == 1 and (unknown := np.isnan(values)).any():
+        raise ValueError(
+            f"propensities has NaN for position {int(unknown.argmax()) + 1}; {expected}. The propensities_ "
+            "that a fit has estimated are NaN where no row was clicked: raise them and low ones to a floor, "
+            "as in np.fmax(propensities_, 0.05)."
+        )
     if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
         raise ValueError(f"propensities={propensities!r}; {expected}")
     return tuple(values.tolist())

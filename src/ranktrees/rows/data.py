@@ -17,6 +17,7 @@ from ranktrees.rows.feedback import NOTHING, Feedback, Preferences
 from ranktrees.rows.frames import frame_columns, warn_of_order
 from ranktrees.rows.in_batches import read_batches
 from ranktrees.rows.labels import check_labels, check_weights, class_numbers, names_in, require_several
+from ranktrees.rows.leaks import warn_of_ids_among_columns, warn_of_labels_among_columns
 from ranktrees.rows.matrix import (
     category_columns,
     check_columns,
@@ -33,6 +34,7 @@ from ranktrees.rows.queries import (
     sources_of,
 )
 from ranktrees.rows.values import as_seen, narrowed, shape_of
+from ranktrees.support.numeric import is_real
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ MOST_ROWS = 2**31 - 1  # kernels number rows in four bytes, which some registers
 
 
 class MissingQueryWarning(UserWarning):
-    """Warns that a ranker was fitted without query ids, so all rows were taken for one query.
+    """Warns that a ranker was fitted, or a measure taken, without query ids: all rows are then one query.
 
     Examples
     --------
@@ -88,6 +90,8 @@ class FitData:
         The rank at which each row was shown, from 1, in internal order.
     y_name : str
         The name of the labels in error messages.
+    query_ids : list of length n_queries, or None
+        The id of each query, unless none were passed, or sizes of queries.
     """
 
     X: Any
@@ -101,6 +105,7 @@ class FitData:
     preferences: Preferences | None = None
     positions: np.ndarray | None = None
     y_name: str = "y"
+    query_ids: list[Any] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -226,12 +231,12 @@ def check_fit(
     >>> data.order, data.offsets
     (array([0, 2, 1]), array([0, 2, 3]))
     """
-    communicator = communicator or ALONE
+    communicator, called = communicator or ALONE, None
     if not read_rows:
         refuse_batches(X, "X")
     elif isinstance(X, Batches):
         others = {"y": y, "sample_weight": sample_weight, "qid": qid, "groups": groups, "group": group}
-        X, y, sample_weight, qid = read_batches(
+        X, y, sample_weight, qid, called = read_batches(
             estimator, X, others, "X", reset=True, communicator=communicator
         )
     before = vars(estimator) if getattr(estimator, "warm_start", False) else {}
@@ -261,6 +266,7 @@ def check_fit(
             communicator=communicator,
             feedback=feedback,
         )
+        data = _with_ids(data, called)
     if read_rows:
         set_columns(estimator, X, rows, levels, goes_on="n_features_in_" in before)
     else:
@@ -268,10 +274,14 @@ def check_fit(
     if data.classes is not None:
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
-    if data.qid_given and read_rows:
-        _warn_of_ids_among_columns(X, qid, groups)
-    if read_rows:
-        _warn_of_labels_among_columns(X, y)
+    if read_rows and data.n_rows:
+        if own_ids := [*sources_of({"qid": qid, "groups": groups}, {"y": y, "X": X}).values()]:
+            if called is not None and data.query_ids is not None:
+                kind = np.float64 if all(map(is_real, data.query_ids)) else object
+                ids_of_all = np.fromiter(data.query_ids, kind, data.n_queries)
+                own_ids = [data.as_given(np.repeat(ids_of_all, np.diff(data.offsets)))]
+            warn_of_ids_among_columns(X, rows, levels, own_ids)
+        warn_of_labels_among_columns(X, y, rows, data.labels, data.order)
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(
             f"{type(estimator).__name__} was fitted without query ids, so all {data.n_rows} rows were "
@@ -279,33 +289,6 @@ def check_fit(
             MissingQueryWarning,
         )
     return data
-
-
-def _warn_of_ids_among_columns(X: RowsLike, *ids: Any) -> None:
-    """Warn if a column of a data frame is called as the query ids are, as it is probably no feature."""
-    names = {"qid"} | {one.name for one in ids if isinstance(getattr(one, "name", None), str)}
-    columns = [name for name, _ in frame_columns(X) or []]
-    if found := [name for name in columns if name in names]:
-        warn(
-            f"X has a column {found[0]!r}, which is the name of the query ids: trees split by it as by any "
-            "feature, and for the ids of new queries that means nothing. Drop it from X, or rename it if it "
-            "is a feature.",
-            FitWarning,
-        )
-
-
-def _warn_of_labels_among_columns(X: RowsLike, y: ArrayLike | None) -> None:
-    """Warn if a column of a data frame has both the name and the values of the labels."""
-    name = getattr(y, "name", None)
-    if not isinstance(name, str):
-        return
-    for column_name, column in frame_columns(X) or []:
-        if column_name == name and np.array_equal(np.asarray(column), np.asarray(y)):
-            warn(
-                f"the column {name!r} of X holds the labels, and trees split by it as by any feature: scores "
-                "will look perfect, but new rows have no labels yet. Drop it from X.",
-                FitWarning,
-            )
 
 
 _PASS_IDS = (
@@ -423,9 +406,10 @@ def check_validation(
             f"X_val holds {as_seen(X_val[0])}; expected the rows themselves: pass X_val=X, y_val=y and "
             "qid_val=qid, or, in lists, eval_set=[(X, y)] and eval_qid=[qid]."
         )
+    called = None
     if isinstance(X_val, Batches):
         others = {names[1]: y_val, names[2]: sample_weight_val, **ids, **sizes}
-        X_val, y_val, sample_weight_val, qid_val = read_batches(
+        X_val, y_val, sample_weight_val, qid_val, called = read_batches(
             estimator, X_val, others, names[0], reset=False, communicator=communicator
         )
         ids = dict.fromkeys(ids, qid_val)
@@ -451,6 +435,14 @@ def check_validation(
         raise ValueError(
             "The validation set has no query ids but fit was given qid; expected one id per validation row: "
             f"pass {wanted}, or labels whose index has a level named 'qid'."
+        )
+    data, known = _with_ids(data, called), set(train.query_ids or ())
+    if shared := [one for one in data.query_ids or () if one in known]:
+        warn(
+            f"{len(shared)} of {data.n_queries} validation queries are training queries by their ids, such "
+            f"as {as_seen(shared[0])}: early stopping would follow what is known already. Split by whole "
+            "queries, as train_test_split_by_query does; if they are other queries, give them other ids.",
+            FitWarning,
         )
     return data
 
@@ -561,12 +553,12 @@ def _join(
     holders, by_id = {y_name: y, X_name: X}, communicator is not None and not communicator.alone
     queries = find_queries(n_rows, ids, holders, by_id=by_id)
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
-    share = ALL
+    share, own_ids = ALL, None
     if communicator is not None:
         (name, source), *_ = [*sources_of(ids, holders).items(), ("qid", None)]
-        called = by_id and source is not None and name not in sizes  # sizes have no ids
-        own_ids = ids_of_queries(source, order, offsets) if called else None
-        share = Share.among(communicator, offsets, own_ids, name)
+        if source is not None and name not in sizes:  # sizes have no ids
+            own_ids = ids_of_queries(source, order, offsets)
+        share = Share.among(communicator, offsets, own_ids if by_id else None, name)
     weights = check_weights(sample_weight, n_rows, len(offsets) - 1, weight_name)
     if communicator is not None and any(communicator.allgather(weights is not None)) and weights is None:
         weights = np.ones(n_rows)
@@ -587,8 +579,16 @@ def _join(
         classes=classes,
         share=share,
         y_name=y_name,
+        query_ids=own_ids,
     )
     return feedback.joined(data)
+
+
+def _with_ids(data: FitData, ids: np.ndarray | None) -> FitData:
+    """Return the data of batches, whose queries are numbered while they are read, with the ids themselves."""
+    if ids is None or data.query_ids is None or not data.share.communicator.alone:
+        return data
+    return replace(data, query_ids=[ids[number] for number in data.query_ids])
 
 
 def _lacks_rows(X: RowsLike, name: str, communicator: Communicator) -> bool:

@@ -32,11 +32,11 @@ def read_batches(
     name: str,
     reset: bool,
     communicator: Communicator,
-) -> tuple[Any, np.ndarray | None, np.ndarray | None, Any]:
+) -> tuple[Any, np.ndarray | None, np.ndarray | None, Any, np.ndarray]:
     """Read batches and check them one by one.
 
-    Returns (rows on disk, labels, weights, query ids). The rows are a CSR matrix if the first batch is
-    sparse. If there is a single rank, the query ids are replaced by numbers.
+    Returns (rows on disk, labels, weights, query ids, the id of each query). The rows are a CSR matrix if the
+    first batch is sparse. If there is a single rank, the query ids are replaced by the numbers of queries.
 
     Parameters
     ----------
@@ -90,12 +90,13 @@ def read_batches(
             f"{name} has no batches; expected at least one: if the source is a generator, which can be "
             "iterated over only once, pass the function that makes it."
         )
-    numbers = _joined(qid, "qid")
+    numbers, ids = _joined(qid, "qid"), queries.ids()
     return (
         rows if isinstance(rows, Spool) else rows.matrix(),
         _joined(labels, "labels"),
         _joined(weights, "sample_weight"),
-        numbers if numbers is None or communicator.alone else queries.ids()[numbers],
+        numbers if numbers is None or communicator.alone else ids[numbers],
+        ids,
     )
 
 

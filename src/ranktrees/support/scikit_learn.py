@@ -28,7 +28,24 @@ else:
     from sklearn.utils.metaestimators import available_if
 
     try:
-        from sklearn.callback import CallbackSupportMixin, with_callbacks
+        from sklearn.callback import CallbackSupportMixin as OwnMixin
+        from sklearn.callback import FitCallback, with_callbacks
+
+        class CallbackSupportMixin(OwnMixin):
+            """scikit-learn's own, with a message that says what a callback is."""
+
+            def set_callbacks(self, *callbacks):
+                """Set callbacks for the estimator, as scikit-learn does."""
+                for each in callbacks:
+                    if isinstance(each, type) or not isinstance(each, FitCallback):
+                        raise TypeError(
+                            f"callbacks must be instances following the FitCallback protocol, got {each!r}; "
+                            "expected objects with methods setup, on_fit_task_begin, on_fit_task_end and "
+                            "teardown, each an argument of its own: put the code of a function into "
+                            "on_fit_task_end, which returns True to stop."
+                        )
+                return super().set_callbacks(*callbacks)
+
     except ImportError:  # scikit-learn before 1.9
 
         class CallbackSupportMixin:

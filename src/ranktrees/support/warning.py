@@ -17,7 +17,7 @@ BETWEEN = frozenset({"joblib", "ranktrees", "sklearn"})  # packages whose code a
 class FitWarning(UserWarning):
     """Warning that a fit did what it was asked to do, but that this is hardly what was meant.
 
-    Other functions that take rows and labels issue it as well.
+    Other functions that take rows and labels issue it as well, and so does saving a model.
 
     Examples
     --------

@@ -148,7 +148,9 @@ def fit_on_ranks(
         held_out: Any = check_validation(twin, validation, data)
         X_val, y_val = validation.pair
         weights = validation.sample_weight_val
-        theirs = _shards(deal(held_out, driver.n_ranks), held_out, X_val, y_val, weights, names)
+        theirs = _shards(
+            deal(held_out, driver.n_ranks), held_out, X_val, y_val, weights, names, data.n_queries
+        )
         shards = [own | more for own, more in zip(shards, theirs, strict=True)]
     for name in OF_ITS_ROWS if estimator._earlier() is not None else ():
         if (known := getattr(estimator, name, None)) is not None:
@@ -173,9 +175,10 @@ def _shards(
     y: Any,
     sample_weight: ArrayLike | None,
     names: Mapping[str, str],
+    first_query: int = 0,
 ) -> list[dict[str, Any]]:
     """Return the arguments of ``fit`` for each rank, under these names, with query numbers as ids."""
-    query_numbers = data.as_given(data.query_of_row) if data.qid_given else None
+    query_numbers = first_query + data.as_given(data.query_of_row) if data.qid_given else None
     rows = indexable(X)[0] if hasattr(X, "shape") else data.X  # an empty list has no number of features
     columns = {"X": rows, "y": y, "sample_weight": sample_weight, "qid": query_numbers}
     columns = {names.get(name, name): values for name, values in columns.items() if values is not None}
