@@ -212,6 +212,44 @@ MALFORMED = [
 ]
 
 
+LONG = 1 << 20  # so long that a search that tries all parts of a text would take hours
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"1" * LONG + b"x qid:1 1:2",
+        b"1" * LONG + b"." + b"1" * LONG + b"x qid:1 1:2",
+        b"1e" + b"1" * LONG + b"x qid:1 1:2",
+        b" " * LONG + b"1" + b" " * LONG + b"1:2",
+        b"1 qid:1 1:" + b"1" * LONG + b"x",
+        b"1 qid:1 1:" + b"1" * LONG + b"." + b"1" * LONG + b"e",
+        b"1 qid:1 1:." + b"1" * LONG + b".",
+        b"1 qid:1 1:1e+" + b"1" * LONG + b".",
+        b"1 qid:1 " + b"0" * LONG + b"1:2",
+        b"1 qid:1 1:2" + b" " * LONG + b"x",
+        b"1 qid:" + b"1" * LONG + b" 1:2",
+    ],
+)
+def test_long_malformed_lines_are_refused_at_once(line):
+    with pytest.raises(ValueError, match=r"^the open file, line 1: "):
+        load(line)
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "1.", "1.5", ".5", "+1.5e+3", "-.5E-03", "nan", "-Inf", "infinity", "007"]
+)
+def test_what_is_a_number(text):
+    assert letor._is_number(text.encode())
+    assert not letor._is_number(f"{text}x".encode())
+    assert not letor._is_number(f"x{text}".encode())
+
+
+@pytest.mark.parametrize("text", ["", ".", "+", "e5", ".e5", "1e", "1e+", "1.5.", "infin", "1_0", "+-1"])
+def test_what_is_no_number(text):
+    assert not letor._is_number(text.encode())
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("option", "expected", "line"), MALFORMED)
 def test_malformed_lines(tmp_path, monkeypatch, option, expected, line, sparse):

@@ -50,7 +50,8 @@ _PARTS = ("train", "vali", "test")
 # which Python reads 4300.
 _LONGEST = 1000
 
-# In patterns of bytes, [^\S\n] is white space within a line.
+# In patterns of bytes, [^\S\n] is white space within a line. No pattern matches a text in two ways: it would
+# try all of them before it refused the text, which may be long.
 _QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
 _ROW = re.compile(
     rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>" + _QUERY + rb")(?=[\s#]|\Z)"
@@ -58,7 +59,7 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
-_NUMBER = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
+_NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 _QID = re.compile(_QUERY)
 
 
