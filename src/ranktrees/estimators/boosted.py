@@ -777,7 +777,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         predict = partial(scores_to_start_from, like=like)
         scores = np.empty(data.n_rows)
         [scores[as_they_came]] = predict_out_of_fold(
-            [(self.init, predict)], X, y, sample_weight, queries, folds
+            [(self.init, predict, sample_weight)], X, y, queries, folds
         )
         return scores
 
