@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -87,7 +88,7 @@ MANY_ROWS, RATES = 40_000, (0.05, 0.1)
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
     "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, sys.maxsize, closed="both")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
     "min_hessian_to_split": [Interval(Real, 0, None, closed="left")],

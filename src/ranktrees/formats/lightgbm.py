@@ -88,7 +88,7 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     >>> bool((read.predict(X) == ranker.predict(X)).all())
     True
     """
-    replace_file(path, _text_of(added_up(model, feature_names)).encode())
+    replace_file(path, _text_of(added_up(model, feature_names)).encode(), "the model")
 
 
 def load_lightgbm(model: Any) -> Ensemble:

@@ -127,7 +127,7 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
             f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
         )
     written = _written(ensemble)  # XGBoost does not read escaped characters, but it reads Infinity
-    replace_file(path, json.dumps(written, ensure_ascii=False).encode())
+    replace_file(path, json.dumps(written, ensure_ascii=False).encode(), "the model")
 
 
 def load_xgboost(model: Any) -> Ensemble:

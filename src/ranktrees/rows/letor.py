@@ -30,6 +30,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_array
 
 from ranktrees.rows.values import as_seen
+from ranktrees.support.files import replacing
 from ranktrees.support.numeric import is_whole, unmasked
 
 if TYPE_CHECKING:
@@ -295,6 +296,7 @@ def dump_letor(
 ) -> None:
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
+    The file takes its place once it is complete; until then, what was at the path stays as it was.
     Values are written with as few digits as distinguish them in their own type, float32 or float64. Features
     that a line does not name are zeros or, if a dense `X` has missing values, missing. In the latter case
     read the file with ``absent=nan``. If no row would name the last feature, the first row does, so that the
@@ -367,7 +369,7 @@ def dump_letor(
         X.sum_duplicates()
 
     last_is_unnamed = _entries(X[:, [n_features - 1]], keep_zeros)[0].size == 0
-    with _open(path, "wb") as stream:
+    with _writing(path) as stream:
         for start in range(0, n_rows, _BLOCK_ROWS):
             stop = min(start + _BLOCK_ROWS, n_rows)
             row, feature, value = _entries(X[start:stop], keep_zeros)
@@ -400,13 +402,35 @@ def _open(path: Any, mode: str) -> Any:
                 f"{_name(path)} is open as text; expected a path or a file open in mode {mode!r}."
             )
         return nullcontext(path)
-    path = Path(path)
-    if path.suffix in _NOT_OPENED:
+    return _OPENERS.get(_suffix(path), open)(path, mode)
+
+
+def _suffix(path: PathLike) -> str:
+    """The suffix of a path, which says how the file is compressed."""
+    suffix = Path(path).suffix
+    if suffix in _NOT_OPENED:
         raise ValueError(
-            f"{path} ends in {path.suffix!r}; expected a text file, or one whose name ends in "
+            f"{path} ends in {suffix!r}; expected a text file, or one whose name ends in "
             f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all."
         )
-    return _OPENERS.get(path.suffix, open)(path, mode)
+    return suffix
+
+
+@contextmanager
+def _writing(path: Any) -> Iterator[Any]:
+    """Open a file to write. What was at a path is replaced once all is written."""
+    if hasattr(path, "write"):
+        with _open(path, "wb") as stream:
+            yield stream
+        return
+    suffix = _suffix(path)
+    with replacing(path, "the rows") as file:
+        if suffix == ".gz":
+            opened: Any = gzip.GzipFile(os.fspath(path), "wb", fileobj=file)  # which has the name in it
+        else:
+            opened = _OPENERS[suffix](file, "wb") if suffix in _OPENERS else nullcontext(file)
+        with opened as stream:
+            yield stream
 
 
 @contextmanager
