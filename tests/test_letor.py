@@ -288,6 +288,35 @@ def test_blocks_do_not_matter(monkeypatch):
         np.testing.assert_array_equal(load(SMALL * 9, sparse=True).data.toarray(), expected.data)
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, suffix):
+    """A small compressed file may hold one that fills the memory."""
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(letor, "_LONGEST_LINE", 1 << 20)
+    path = tmp_path / f"rows.txt{suffix}"
+    for n_bytes, too_long in ((1 << 19, False), (1 << 21, True)):
+        with letor._OPENERS.get(suffix, open)(path, "wb") as file:
+            file.write(SMALL + b"1 qid:12 1:2 # " + b"x" * n_bytes)
+        if too_long:
+            message = f"rows.txt{suffix}, line 6: longer than 1 MiB; expected a row in each line"
+            with pytest.raises(ValueError, match=message):
+                load_letor(path)
+        else:
+            assert len(load_letor(path).target) == 4
+
+
+def test_blocks_of_blank_lines_and_comments_are_not_read_line_by_line(monkeypatch):
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)
+    blank = b"\n \t\r\n# a comment\n" * 100
+    read = []
+    find = letor._find_problem
+    monkeypatch.setattr(letor, "_find_problem", lambda *args: read.append(args) or find(*args))
+    assert len(load(blank + SMALL + blank).target) == 3
+    assert read == []
+    with pytest.raises(ValueError, match="line 301: no qid"):
+        load(blank + b"1\n" + blank)
+
+
 def test_a_mistyped_feature_makes_no_array_of_so_many_columns(tmp_path, monkeypatch):
     """It is refused by its line, before room is asked for, unless it is meant."""
     monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
+_LONGEST_LINE = 1 << 26  # some four million pairs; a compressed file of little may hold a line of far more
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
@@ -62,6 +63,7 @@ _ROW = re.compile(
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
 _NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 _QID = re.compile(_QUERY)
+_ANY_ROW = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)  # well-formed or not
 
 
 @overload
@@ -147,9 +149,9 @@ def load_letor(
     Raises
     ------
     ValueError
-        If a line is malformed or names an implausibly large feature (the message gives the file and the
-        number of the line, counted from 1), if the file has no rows or no features, or if `absent`, `dtype`
-        or `n_features` is out of range.
+        If a line is malformed, longer than 64 MiB, or names an implausibly large feature (the message gives
+        the file and the number of the line, counted from 1), if the file has no rows or no features, or if
+        `absent`, `dtype` or `n_features` is out of range.
 
     See Also
     --------
@@ -447,11 +449,18 @@ def _reading(path: Any) -> Iterator[Any]:
         ) from error
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _blocks(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, each with the number of its first line."""
     line = 1
     while block := stream.read(_BLOCK_BYTES):
-        block += stream.readline()
+        end = stream.readline(_LONGEST_LINE)
+        if len(end) == _LONGEST_LINE and not end.endswith(b"\n"):
+            line += block.count(b"\n")
+            raise ValueError(
+                f"{name}, line {line}: longer than {_LONGEST_LINE >> 20} MiB; expected "
+                "a row in each line, and line feeds between them."
+            )
+        block += end
         yield line, block.removeprefix(codecs.BOM_UTF8) if line == 1 else block
         line += block.count(b"\n")
 
@@ -507,7 +516,7 @@ def _scan(paths: Iterable[Any]) -> _Seen:
     seen = _Seen()
     for path in paths:
         with _reading(path) as stream:
-            for first_line, block in _blocks(stream):
+            for first_line, block in _blocks(stream, _name(path)):
                 for number, line in enumerate(block.split(b"\n"), first_line):
                     line = line.partition(b"#")[0]
                     if n_colons := line.count(b":"):
@@ -602,7 +611,7 @@ def _read(
     With each block comes a function that returns the first line of the block that names a given feature.
     """
     with _reading(path) as stream:
-        for first_line, block in _blocks(stream):
+        for first_line, block in _blocks(stream, _name(path)):
             rows, X, y = _parse(block, _name(path), first_line, n_features, dtype)
             if rows:
                 queries, ids = np.array([qid for _, qid, _, _ in rows]), [text for _, _, _, text in rows]
@@ -631,15 +640,18 @@ def _parse(
                 X = X[:, :0]  # the parser makes one feature of none
     except (ValueError, OverflowError) as error:
         failure = error
-    suspect = (
-        failure is not None
-        or not rows
-        or len(rows) != len(y)
-        or not np.isfinite(y).all()
-        or np.isinf(X.data).any()
-        or (n_features is not None and X.shape[1] > n_features)
-        or any(b"_" in label or b"_" in pairs for label, _, pairs, _ in rows)
-    )
+    if failure is not None:
+        suspect = True
+    elif not rows:
+        suspect = _ANY_ROW.search(block) is not None
+    else:
+        suspect = (
+            len(rows) != len(y)
+            or not np.isfinite(y).all()
+            or np.isinf(X.data).any()
+            or (n_features is not None and X.shape[1] > n_features)
+            or any(b"_" in label or b"_" in pairs for label, _, pairs, _ in rows)
+        )
     if suspect:
         for number, line in enumerate(block.split(b"\n"), first_line):
             if problem := _find_problem(line, n_features, dtype):
