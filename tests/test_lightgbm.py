@@ -380,6 +380,12 @@ def test_codes_that_are_no_numbers_are_told():
         ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),
         ("\nleft_child=1", "\nleft_child=0", "tree 0, node 0"),
+        (
+            "\nsplit_feature=",
+            "\nsplit_feature=1\nsplit_feature=",
+            "tree 0: line 'split_feature=' is there twice",
+        ),
+        ("\nversion=v4", "\nversion=v4\nversion=v4", "line 'version=' is there twice, expected once"),
         ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
         ("\nleaf_value=", "\nleaf_value=1_0 ", "tree 0: line .leaf_value=. has characters that no"),
         ("\nleaf_value=", "\nleaf_value=\u0663 ", "tree 0: line 'leaf_value=' has characters that no"),

@@ -421,6 +421,33 @@ def test_trees_that_are_not_there_are_missed():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        ("tree_info", [0, 1], r"tree_info=\[0, 1\], expected 0 for each of 2 trees"),
+        ("tree_info", [0], r"tree_info=\[0\], expected 0 for each of 2 trees"),
+        (
+            "iteration_indptr",
+            [0, 1],
+            r"iteration_indptr=\[0, 1\] does not rise from 0 to the number of trees, 2",
+        ),
+        ("iteration_indptr", [1, 2], r"iteration_indptr=\[1, 2\] does not rise from 0"),
+        ("iteration_indptr", [0, 2, 1, 2], r"iteration_indptr=\[0, 2, 1, 2\] does not rise from 0"),
+        ("iteration_indptr", [], r"iteration_indptr=\[\] does not rise from 0"),
+        ("iteration_indptr", 1, r"damaged .TypeError"),
+    ],
+)
+def test_trees_that_xgboost_would_leave_out_are_refused(name, value, message):
+    model = json.loads(WRITTEN)
+    model["learner"]["gradient_booster"]["model"][name] = value
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
+def test_rounds_of_several_trees_are_read():
+    load_xgboost(train({"num_parallel_tree": 2}, n=2))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
         ("num_feature", "2000000000", "num_feature=2000000000, expected at most"),
         ("num_feature", "x", "damaged .num_feature: invalid literal"),
         ("num_target", "x", "damaged .num_target: invalid literal"),

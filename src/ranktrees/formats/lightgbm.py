@@ -393,7 +393,14 @@ def _listed(nodes: list[np.ndarray], members: list[list[Any]]) -> dict[Any, Any]
 
 def _values(lines: str) -> dict[str, str]:
     """The texts after ``=``, by the texts before it."""
-    return {name: value for name, _, value in (line.partition("=") for line in lines.split("\n")) if name}
+    values: dict[str, str] = {}
+    for line in lines.split("\n"):
+        name, _, value = line.partition("=")
+        if name in values:
+            raise ValueError(f"line '{name}=' is there twice, expected once")
+        if name:
+            values[name] = value
+    return values
 
 
 def _entry(values: dict[str, str], name: str) -> str:

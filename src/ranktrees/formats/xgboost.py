@@ -338,6 +338,16 @@ def _model_of(learner: Any) -> tuple[Any, Any]:
     return booster, model
 
 
+def _require_all_taken(model: Any) -> None:
+    """Raise if XGBoost would leave trees out, or add them to the scores of another class."""
+    n_trees = len(model["trees"])
+    ends = model.get("iteration_indptr", [0, n_trees])  # since XGBoost 2
+    if not ends or ends[0] != 0 or ends[-1] != n_trees or any(a > b for a, b in pairwise(ends)):
+        raise ValueError(f"iteration_indptr={ends} does not rise from 0 to the number of trees, {n_trees}")
+    if (classes := model.get("tree_info", [0] * n_trees)) != [0] * n_trees:
+        raise ValueError(f"tree_info={classes}, expected 0 for each of {n_trees} trees: one score per row")
+
+
 def _weights(booster: Any, n_trees: int) -> np.ndarray:
     """The weights of the trees, of which only DART has any."""
     if booster["name"] != "dart":
@@ -356,6 +366,7 @@ def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
     n_classes, n_targets = (_parsed(int, param.get(name, 1), name) for name in ("num_class", "num_target"))
     if n_classes > 1 or n_targets > 1 or len(start) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
+    _require_all_taken(model)
     if objective not in SCORE_OF:
         raise ValueError(
             f"the objective {objective!r}: it is not known from what value its scores start, expected one "
