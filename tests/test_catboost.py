@@ -163,7 +163,7 @@ def test_what_is_wrong_with_a_tree_is_told(tmp_path):
         ),
         (
             lambda tree: tree["splits"][0].update(split_index=99),
-            r"split_index=99, expected \d+, that of bord",
+            r"split_index=99, expected \d+, that of border=",
         ),
         (lambda tree: tree["splits"][0].update(border=True), "border has True, expected numbers"),
         (lambda tree: tree["leaf_values"].__setitem__(3, False), "leaf_values has False, expected numbers"),

@@ -217,7 +217,8 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
             The validation rows on which all models stop. If there are none, each holds out queries of its
             own.
         eval_set, eval_group, eval_qid : default=None
-            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry. Weights of these
+            rows are passed as ``sample_weight_val``, an array.
 
         Returns
         -------

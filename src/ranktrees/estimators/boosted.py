@@ -319,7 +319,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         X_val, y_val, sample_weight_val, qid_val : default=None
             The validation rows for early stopping.
         eval_set, eval_group, eval_qid : default=None
-            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry. Weights of these
+            rows are passed as ``sample_weight_val``, an array.
 
         Returns
         -------
