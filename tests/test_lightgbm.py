@@ -16,6 +16,7 @@ from sklearn.linear_model import Ridge
 from ranktrees import (
     Ensemble,
     EnsembleRanker,
+    HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
@@ -146,15 +147,35 @@ def test_models_of_frames_are_written_with_their_columns(tmp_path):
         LambdaMARTRanker(max_iter=10, random_state=0),
         HistGBRTRegressor(max_iter=10, random_state=0),
         HistGBRTRegressor("poisson", max_iter=10, random_state=0),
+        HistGBRTRegressor("absolute_error", max_iter=10, random_state=0),
     ],
 )
 def test_what_was_trained_scores_as_it_does(model, tmp_path):
     model.fit(X, Y, qid=QID)
     booster = lightgbm.Booster(model_str=written(model, tmp_path))
-    np.testing.assert_array_equal(booster.predict(X), model.ensemble_.predict(X))
+    np.testing.assert_array_equal(booster.predict(X, raw_score=True), model.ensemble_.predict(X))
+    np.testing.assert_allclose(booster.predict(X), model.predict(X), rtol=1e-14)
     json.dumps(booster.dump_model(), allow_nan=False)  # what Vespa reads
     importances = booster.feature_importance("gain")
     np.testing.assert_allclose(importances, model.ensemble_.feature_importances(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGBRTClassifier(max_iter=10, random_state=0),
+        HistGBRTRegressor("logistic", max_iter=10, random_state=0),
+    ],
+)
+def test_probabilities_are_those_of_the_model(model, tmp_path):
+    model.fit(X, (Y > 1).astype(int))
+    booster = lightgbm.Booster(model_str=written(model, tmp_path))
+    ours = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
+    np.testing.assert_allclose(booster.predict(X), ours, rtol=1e-14)
+    read = load_lightgbm(booster)
+    np.testing.assert_array_equal(read.predict(X), booster.predict(X, raw_score=True))
+    scores = lightgbm.Booster(model_str=written(model.ensemble_, tmp_path)).predict(X)
+    np.testing.assert_array_equal(scores, read.predict(X))  # an ensemble has no link
 
 
 def test_a_forest_is_a_sum_of_shares(tmp_path):

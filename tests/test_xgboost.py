@@ -334,6 +334,19 @@ def test_scores_of_a_classifier_are_its_decisions(tmp_path):
     rows = X.astype(np.float32)
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     assert_close(margins(booster, rows), model.decision_function(rows))
+    assert_close(booster.predict(matrix(rows)), model.predict_proba(rows)[:, 1])
+    assert_close(load_xgboost(booster).predict(rows), model.decision_function(rows))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic", "squared_error"])
+def test_predictions_of_a_regressor_are_those_of_the_model(loss, tmp_path):
+    labels = (Y > 1).astype(float) if loss == "logistic" else Y
+    model = HistGBRTRegressor(loss, max_iter=5, random_state=0).fit(X, labels)
+    dump_xgboost(model, tmp_path / "model.json")
+    rows = X.astype(np.float32)
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    np.testing.assert_allclose(booster.predict(matrix(rows)), model.predict(rows), rtol=5e-6)
+    assert_close(load_xgboost(booster).predict(rows), model.ensemble_.predict(rows))
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))

@@ -22,6 +22,7 @@ from ranktrees._core.support.dtypes import NODE
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
+    link_of,
     one_sided,
     refuse_own,
     single_leaf,
@@ -39,6 +40,7 @@ __all__ = ["dump_lightgbm", "load_lightgbm"]
 CATEGORICAL, DEFAULT_LEFT = 1, 2
 MISSING_SHIFT = 2
 ZERO_MISSING, NAN_MISSING = 1, 2  # 0: no value is missing, and NaN counts as zero
+OBJECTIVES = {None: "regression", "logistic": "binary sigmoid:1", "poisson": "poisson"}  # by link
 MOST = 2**31 - 1  # what LightGBM counts in
 ZERO = float(np.float32(1e-35))  # values of at most this size are zero
 
@@ -52,7 +54,7 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
         A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
         The path of the file. Read it by ``lightgbm.Booster(model_file=path)``, whose ``predict`` returns the
-        scores of the model.
+        predictions of the model, and ``predict(X, raw_score=True)`` its scores.
     feature_names : sequence of str, default=None
         The names of the columns, in the order of the model. If None, those of the data frame that the model
         was fitted to, or else LightGBM's default names, ``Column_0`` and so on.
@@ -71,9 +73,10 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
 
     Notes
     -----
-    The scores of a classifier are those of its ``decision_function``. Those of a model with a Poisson loss
-    are the logarithms of its predictions. The mean of a forest is written as a sum, to which each tree
-    contributes its share.
+    The objective in the file is that of the link: ``binary`` for classifiers, for which LightGBM predicts the
+    probability of the second class, and for the logistic loss, ``poisson`` for the Poisson loss, and
+    otherwise ``regression``. An `Ensemble` has scores only, as has what is read from such a file. The mean of
+    a forest is written as a sum, to which each tree contributes its share.
 
     Examples
     --------
@@ -88,7 +91,8 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     >>> bool((read.predict(X) == ranker.predict(X)).all())
     True
     """
-    replace_file(path, _text_of(added_up(model, feature_names)).encode(), "the model")
+    text = _text_of(added_up(model, feature_names), OBJECTIVES[link_of(model)])
+    replace_file(path, text.encode(), "the model")
 
 
 def load_lightgbm(model: Any) -> Ensemble:
@@ -161,7 +165,7 @@ def _decoded(data: bytes) -> str:
         ) from None
 
 
-def _text_of(ensemble: Ensemble) -> str:
+def _text_of(ensemble: Ensemble, objective: str) -> str:
     nodes, members = one_sided(ensemble)
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     texts = [_text_of_tree(t, tree, members) for t, tree in enumerate(trees)]
@@ -177,7 +181,7 @@ def _text_of(ensemble: Ensemble) -> str:
         "num_tree_per_iteration": 1,
         "label_index": 0,
         "max_feature_idx": ensemble.n_features - 1,
-        "objective": "regression",
+        "objective": objective,
         "feature_names": _spaced(names),
         "feature_infos": _spaced(map(_info, ensemble.categories)),
         "tree_sizes": _spaced(len(text) for text in texts),
