@@ -138,9 +138,8 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
         raise ValueError(
             f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
         )
-    written = _written(
-        ensemble, *OBJECTIVES[link_of(model)]
-    )  # XGBoost does not read escaped characters, but it reads Infinity
+    written = _written(ensemble, *OBJECTIVES[link_of(model)])
+    # XGBoost does not read escaped characters, but it reads Infinity.
     replace_file(path, json.dumps(written, ensure_ascii=False).encode(), "the model")
 
 
