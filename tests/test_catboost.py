@@ -155,6 +155,28 @@ def test_what_is_wrong_with_a_tree_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            lambda tree: tree["splits"][0].update(border=0.125),
+            r"border=0.125 is none of the \d+ borders of",
+        ),
+        (
+            lambda tree: tree["splits"][0].update(split_index=99),
+            r"split_index=99, expected \d+, that of border=",
+        ),
+        (lambda tree: tree["splits"][0].update(border=True), "border has True, expected numbers"),
+        (lambda tree: tree["leaf_values"].__setitem__(3, False), "leaf_values has False, expected numbers"),
+    ],
+)
+def test_what_contradicts_itself_in_a_tree_is_refused(change, message, tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    change(written["oblivious_trees"][1])
+    with pytest.raises(ValueError, match=f"tree 1: {message}"):
+        _ensemble_of(json.dumps(written))
+
+
+@pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("flat_feature_index", 1, r"flat_feature_index of the 6 features is not 0, 1, \.\.\."),
@@ -172,7 +194,9 @@ def test_what_is_wrong_with_a_column_is_told(name, value, message, tmp_path):
 def test_a_border_beyond_single_precision_is_infinite(tmp_path):
     model = catboost.CatBoostRegressor(**QUIET, grow_policy="Lossguide").fit(X, Y)
     written = written_in_json(model, tmp_path)
-    written["trees"][0]["split"]["border"] = 1e39
+    split = written["trees"][0]["split"]
+    borders = written["features_info"]["float_features"][split["float_feature_index"]]["borders"]
+    borders[borders.index(split["border"])] = split["border"] = 1e39
     assert np.isposinf(_ensemble_of(json.dumps(written)).nodes["cut"][0])
 
 

@@ -1,12 +1,14 @@
 """A fit that is interrupted and resumed gives the same bytes as one that is not."""
 
 import hashlib
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -26,7 +28,7 @@ from ranktrees import (
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.processes.communicator import ALONE, RankError, training_with
 from ranktrees.training.callbacks import Checkpointing, Progress
-from ranktrees.training.checkpoints import Checkpoint, CheckpointFile
+from ranktrees.training.checkpoints import HEAD, Checkpoint, CheckpointFile
 
 
 @pytest.fixture(scope="module")
@@ -455,6 +457,36 @@ def test_a_damaged_file_is_refused(rows, left, harm, message):
         squared(checkpoint=left).fit(X, y, qid=qid)
     assert str(left) in str(refused.value)
     assert left.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *[("seed", seed) for seed in (-1, 1 << 64, True, 1.0)],
+        *[("trained", trained) for trained in ({"learning_rate": 1}, [])],
+        *[
+            (name, scores)
+            for name in ("train_scores", "validation_scores")
+            for scores in ([""], [[]], [None], [1])
+        ],
+        *[("learned", learned) for learned in ([0.5], [["0.5"]], [[None]])],
+    ],
+)
+def test_texts_of_other_types_are_refused(name, value):
+    checkpoint = Checkpoint(ensemble=Ensemble.from_trees([], n_features=1), seed=1).to_bytes()
+    magic, _, size = HEAD.unpack_from(checkpoint)
+    text = json.loads(checkpoint[HEAD.size : HEAD.size + size]) | {name: value}
+    text, model = json.dumps(text).encode(), checkpoint[HEAD.size + size : -32]
+    body = HEAD.pack(magic, HEAD.size + len(text) + len(model) + 32, len(text)) + text + model
+    with pytest.raises(ValueError, match=f"its {name} is missing, or of the wrong type"):
+        Checkpoint.from_bytes(body + hashlib.sha256(body).digest())
+
+
+def test_what_another_loss_would_have_learned_is_refused(rows, left):
+    X, y, qid = rows
+    left.write_bytes(replace(Checkpoint.from_bytes(left.read_bytes()), learned=[[1.0]]).to_bytes())
+    with pytest.raises(ValueError, match=r"damaged: it holds 1 things .* expected 0; delete the file"):
+        squared(checkpoint=left).fit(X, y, qid=qid)
 
 
 def test_a_place_where_no_file_can_be(rows, path):

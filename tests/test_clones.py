@@ -32,10 +32,13 @@ def test_out_of_fold_each_row_is_told_by_the_model_of_the_other_folds(kind, n_jo
     weights = np.random.default_rng(0).uniform(1, 2, len(y))
     queries = np.unique(qid, return_inverse=True)[1]
     folds = folds_of_rows(QueryKFold(3, shuffle=True, random_state=0), X, y, queries, stratify=False)[::-1]
-    says = [(LinearRegression(), scores_by), (LinearRegression(fit_intercept=False), twice)]
-    told, told_twice = predict_out_of_fold(says, kind(X), y, weights, queries, folds, n_jobs)
+    says = [(LinearRegression(), scores_by, weights), (LinearRegression(fit_intercept=False), twice, None)]
+    told, told_twice = predict_out_of_fold(says, kind(X), y, queries, folds, n_jobs)
     for train, test in folds:
-        one, other = (clone(model).fit(X[train], y[train], weights[train]) for model, _ in says)
+        one, other = (
+            clone(model).fit(X[train], y[train], None if given is None else given[train])
+            for model, _, given in says
+        )
         assert_allclose(told[test], one.predict(X[test]))
         assert_allclose(told_twice[test], twice(other, X[test]))
 

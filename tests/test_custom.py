@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.metrics import make_scorer
+from sklearn.linear_model import Ridge
+from sklearn.metrics import check_scoring, make_scorer
 from sklearn.model_selection import cross_val_score, cross_validate
 
 from ranktrees import (
@@ -189,6 +190,16 @@ def test_functions_of_other_arguments_are_refused_by_name():
         ValueError, match=r"\(estimator, X, y_true, .*; instead of a scorer, pass the measure"
     ):
         LambdaMARTRanker(scoring=query_scorer("ndcg@5"), early_stopping=True).fit(X, Y, qid=QID)
+
+
+def judge(estimator, X, y=None):
+    return 0.0
+
+
+@pytest.mark.parametrize("scorer", [check_scoring(LambdaMARTRanker()), check_scoring(Ridge(), ["r2"]), judge])
+def test_scorers_of_every_kind_are_refused_as_measures(scorer):
+    with pytest.raises(ValueError, match=r"\(estimator, .*; instead of a scorer, pass the measure itself"):
+        LambdaMARTRanker(scoring=scorer, early_stopping=True).fit(X, Y, qid=QID)
 
 
 def test_a_measure_returns_one_number():

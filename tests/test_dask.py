@@ -52,6 +52,15 @@ def test_a_search(client, rows):
     assert there.best_estimator_.ensemble_.digest() == alone.best_estimator_.ensemble_.digest()
 
 
+def test_every_door_of_joblib(client):
+    tasks = [joblib.delayed(abs)(-i) for i in range(5)]
+    with client.as_current():
+        assert joblib.Parallel(2, backend="dask_rows")(tasks) == [0, 1, 2, 3, 4]
+        with joblib.parallel_backend("dask_rows"):
+            assert joblib.Parallel()(tasks) == [0, 1, 2, 3, 4]
+    assert joblib.Parallel(2, backend=DaskRows(client=client))(tasks) == [0, 1, 2, 3, 4]
+
+
 def test_a_forest(client, rows):
     forest = RandomForestRanker(n_estimators=8, n_jobs=2, random_state=0)
     alone = forest.fit(*rows).ensemble_.digest()

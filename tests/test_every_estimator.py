@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -1617,3 +1618,18 @@ def test_fits_at_the_same_time(cls, rows):
         joblib.delayed(lambda: make(cls, n_jobs=2).fit(X, y, qid=qid).ensemble_.digest())() for _ in range(6)
     )
     assert set(digests) == {expected}
+
+
+@each
+@pytest.mark.parametrize("n_trees", [2**63, 2**70])
+def test_a_number_of_trees_that_no_loop_reaches_is_refused(cls, n_trees, rows):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match=f"The '{number_of_trees(cls)}' parameter .* in the range \\[1, "):
+        cls(**{number_of_trees(cls): n_trees}).fit(X, y, qid=qid)
+
+
+@each_boosted
+def test_early_stopping_may_be_all_that_ends_a_fit(cls, rows):
+    X, y, qid = rows
+    endless = make(cls, sys.maxsize, learning_rate=1.0, early_stopping=True, n_iter_no_change=2)
+    assert endless.fit(X, y, qid=qid).n_iter_ < 100

@@ -212,6 +212,44 @@ MALFORMED = [
 ]
 
 
+LONG = 1 << 20  # so long that a search that tries all parts of a text would take hours
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"1" * LONG + b"x qid:1 1:2",
+        b"1" * LONG + b"." + b"1" * LONG + b"x qid:1 1:2",
+        b"1e" + b"1" * LONG + b"x qid:1 1:2",
+        b" " * LONG + b"1" + b" " * LONG + b"1:2",
+        b"1 qid:1 1:" + b"1" * LONG + b"x",
+        b"1 qid:1 1:" + b"1" * LONG + b"." + b"1" * LONG + b"e",
+        b"1 qid:1 1:." + b"1" * LONG + b".",
+        b"1 qid:1 1:1e+" + b"1" * LONG + b".",
+        b"1 qid:1 " + b"0" * LONG + b"1:2",
+        b"1 qid:1 1:2" + b" " * LONG + b"x",
+        b"1 qid:" + b"1" * LONG + b" 1:2",
+    ],
+)
+def test_long_malformed_lines_are_refused_at_once(line):
+    with pytest.raises(ValueError, match=r"^the open file, line 1: "):
+        load(line)
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "1.", "1.5", ".5", "+1.5e+3", "-.5E-03", "nan", "-Inf", "infinity", "007"]
+)
+def test_what_is_a_number(text):
+    assert letor._is_number(text.encode())
+    assert not letor._is_number(f"{text}x".encode())
+    assert not letor._is_number(f"x{text}".encode())
+
+
+@pytest.mark.parametrize("text", ["", ".", "+", "e5", ".e5", "1e", "1e+", "1.5.", "infin", "1_0", "+-1"])
+def test_what_is_no_number(text):
+    assert not letor._is_number(text.encode())
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("option", "expected", "line"), MALFORMED)
 def test_malformed_lines(tmp_path, monkeypatch, option, expected, line, sparse):
@@ -248,6 +286,35 @@ def test_blocks_do_not_matter(monkeypatch):
         for name in ("data", "target", "qid", "ids"):
             np.testing.assert_array_equal(data[name], expected[name])
         np.testing.assert_array_equal(load(SMALL * 9, sparse=True).data.toarray(), expected.data)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
+def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, suffix):
+    """A small compressed file may hold one that fills the memory."""
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 16)
+    monkeypatch.setattr(letor, "_LONGEST_LINE", 1 << 20)
+    path = tmp_path / f"rows.txt{suffix}"
+    for n_bytes, too_long in ((1 << 19, False), (1 << 21, True)):
+        with letor._OPENERS.get(suffix, open)(path, "wb") as file:
+            file.write(SMALL + b"1 qid:12 1:2 # " + b"x" * n_bytes)
+        if too_long:
+            message = f"rows.txt{suffix}, line 6: longer than 1 MiB; expected a row in each line"
+            with pytest.raises(ValueError, match=message):
+                load_letor(path)
+        else:
+            assert len(load_letor(path).target) == 4
+
+
+def test_blocks_of_blank_lines_and_comments_are_not_read_line_by_line(monkeypatch):
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)
+    blank = b"\n \t\r\n# a comment\n" * 100
+    read = []
+    find = letor._find_problem
+    monkeypatch.setattr(letor, "_find_problem", lambda *args: read.append(args) or find(*args))
+    assert len(load(blank + SMALL + blank).target) == 3
+    assert read == []
+    with pytest.raises(ValueError, match="line 301: no qid"):
+        load(blank + b"1\n" + blank)
 
 
 def test_a_mistyped_feature_makes_no_array_of_so_many_columns(tmp_path, monkeypatch):

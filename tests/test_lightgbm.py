@@ -17,6 +17,7 @@ from ranktrees import (
     Ensemble,
     EnsembleRanker,
     FitWarning,
+    HistGBRTClassifier,
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
@@ -147,15 +148,35 @@ def test_models_of_frames_are_written_with_their_columns(tmp_path):
         LambdaMARTRanker(max_iter=10, random_state=0),
         HistGBRTRegressor(max_iter=10, random_state=0),
         HistGBRTRegressor("poisson", max_iter=10, random_state=0),
+        HistGBRTRegressor("absolute_error", max_iter=10, random_state=0),
     ],
 )
 def test_what_was_trained_scores_as_it_does(model, tmp_path):
     model.fit(X, Y, qid=QID)
     booster = lightgbm.Booster(model_str=written(model, tmp_path))
-    np.testing.assert_array_equal(booster.predict(X), model.ensemble_.predict(X))
+    np.testing.assert_array_equal(booster.predict(X, raw_score=True), model.ensemble_.predict(X))
+    np.testing.assert_allclose(booster.predict(X), model.predict(X), rtol=1e-14)
     json.dumps(booster.dump_model(), allow_nan=False)  # what Vespa reads
     importances = booster.feature_importance("gain")
     np.testing.assert_allclose(importances, model.ensemble_.feature_importances(), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGBRTClassifier(max_iter=10, random_state=0),
+        HistGBRTRegressor("logistic", max_iter=10, random_state=0),
+    ],
+)
+def test_probabilities_are_those_of_the_model(model, tmp_path):
+    model.fit(X, (Y > 1).astype(int))
+    booster = lightgbm.Booster(model_str=written(model, tmp_path))
+    ours = model.predict_proba(X)[:, 1] if hasattr(model, "predict_proba") else model.predict(X)
+    np.testing.assert_allclose(booster.predict(X), ours, rtol=1e-14)
+    read = load_lightgbm(booster)
+    np.testing.assert_array_equal(read.predict(X), booster.predict(X, raw_score=True))
+    scores = lightgbm.Booster(model_str=written(model.ensemble_, tmp_path)).predict(X)
+    np.testing.assert_array_equal(scores, read.predict(X))  # an ensemble has no link
 
 
 def test_a_forest_is_a_sum_of_shares(tmp_path):
@@ -413,6 +434,12 @@ def test_codes_that_are_no_numbers_are_told():
         ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),
         ("\nleft_child=1", "\nleft_child=0", "tree 0, node 0"),
+        (
+            "\nsplit_feature=",
+            "\nsplit_feature=1\nsplit_feature=",
+            "tree 0: line 'split_feature=' is there twice",
+        ),
+        ("\nversion=v4", "\nversion=v4\nversion=v4", "line 'version=' is there twice, expected once"),
         ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
         ("\nleaf_value=", "\nleaf_value=1_0 ", "tree 0: line .leaf_value=. has characters that no"),
         ("\nleaf_value=", "\nleaf_value=\u0663 ", "tree 0: line 'leaf_value=' has characters that no"),

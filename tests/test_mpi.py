@@ -25,8 +25,10 @@ pytest.importorskip("mpi4py")
 
 import ranktrees.mpi
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, QueryKFold, RandomForestRanker, make_ranking
+from ranktrees._core.support.threads import max_threads
 from ranktrees.datasets import Batches
 from ranktrees.growing import searching
+from ranktrees.mpi.driver import Driver
 from ranktrees.mpi.gang import Gang, Work
 from ranktrees.mpi.launching import default_launcher
 from ranktrees.mpi.parcels import Receiver, Sender, pack, unpack
@@ -402,6 +404,10 @@ def never_unpickled():
     raise NeverUnpickledError(1, 2)
 
 
+def interrupted():
+    raise KeyboardInterrupt
+
+
 @pytest.mark.parametrize(
     ("calls", "error"),
     [
@@ -410,12 +416,85 @@ def never_unpickled():
         ([joblib.delayed(lambda: NeverPickled())()] * 9, TypeError),
         ([joblib.delayed(never_unpickled)()] * 9, RankError),
         ([joblib.delayed(sys.exit)(0)] * 9, RankError),
+        ([joblib.delayed(interrupted)()] * 9, KeyboardInterrupt),
     ],
 )
 def test_an_error_of_a_task_is_raised_and_the_ranks_go_on(backend, calls, error):
+    before = backend.gang
     with pytest.raises(error):
         joblib.Parallel()(calls)
     assert joblib.Parallel()(joblib.delayed(abs)(-i) for i in range(5)) == [0, 1, 2, 3, 4]
+    assert backend.gang is before
+
+
+def outside(i):
+    return i * i, os.getpid()
+
+
+def within(door):
+    """Two tasks that enter the back end by one of joblib's doors, as ``Parallel`` of no other arguments."""
+
+    @contextlib.contextmanager
+    def enter(**options):
+        if door == "name":
+            yield joblib.Parallel(2, backend="mpi", **options)
+        elif door == "instance":
+            yield joblib.Parallel(2, backend=Driver(SIZE, timeout=20), **options)
+        else:
+            with getattr(joblib, door)("mpi", n_jobs=2):
+                yield joblib.Parallel(**options)
+
+    return enter
+
+
+DOORS = ["name", "instance", "parallel_config", "parallel_backend"]
+
+
+@pytest.mark.parametrize("return_as", ["list", "generator", "generator_unordered"])
+@pytest.mark.parametrize("door", DOORS)
+def test_every_door_of_joblib(three_ranks, door, return_as):
+    with within(door)(return_as=return_as) as parallel:
+        found, where = zip(*parallel(joblib.delayed(outside)(i) for i in range(9)), strict=True)
+    assert sorted(found) == [i * i for i in range(9)]
+    assert return_as == "generator_unordered" or list(found) == sorted(found)
+    assert os.getpid() not in where
+    assert len(set(where)) <= 2
+
+
+def kinds_inside(depth):
+    """The back ends that a task gets that asks for ranks itself, in all ways, and the tasks inside it."""
+    parallel = joblib.Parallel(2, backend="mpi")
+    with joblib.parallel_config("mpi", n_ranks=2):
+        kinds = [
+            (type(one._backend).__name__, one._backend.nesting_level) for one in (parallel, joblib.Parallel())
+        ]
+        alone = active().alone and active_driver() is None
+    deeper = parallel(joblib.delayed(kinds_inside)(depth - 1) for _ in range(2)) if depth else []
+    return kinds, alone, deeper
+
+
+@pytest.mark.parametrize("door", ["name", "parallel_config"])
+def test_tasks_that_ask_for_ranks_themselves_get_threads(three_ranks, door):
+    with within(door)() as parallel:
+        found = parallel(joblib.delayed(kinds_inside)(1) for _ in range(2))
+    innermost = ([("ThreadingBackend", 2)] * 2, True, [])
+    assert found == [([("ThreadingBackend", 1)] * 2, True, [innermost] * 2)] * 2
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_threads_of_ranks_can_be_limited(three_ranks, n_threads):
+    with joblib.parallel_config("mpi", inner_max_num_threads=n_threads, **three_ranks):
+        assert set(joblib.Parallel()(joblib.delayed(max_threads)() for _ in range(6))) == {n_threads}
+        assert on_each(active_driver(), lambda ranks, _: max_threads()) == [n_threads] * SIZE
+
+
+def size_of_a_child():
+    code = "import ranktrees.mpi; print(ranktrees.mpi.size())"
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+
+def test_processes_that_tasks_start_are_no_ranks(backend):
+    assert joblib.Parallel(2)(joblib.delayed(size_of_a_child)() for _ in range(2)) == ["1\n"] * 2
 
 
 def test_gangs_and_tasks_of_several_threads_do_not_mix(backend, three_ranks):
@@ -665,6 +744,12 @@ def test_one_program_on_all_ranks(tmp_path):
                     assert "Run it without mpiexec" in str(error)
                 else:
                     raise AssertionError("not refused")
+            try:
+                joblib.Parallel(2, backend="mpi")(joblib.delayed(abs)(-i) for i in range(3))
+            except RuntimeError as error:
+                assert "Run it without mpiexec" in str(error)
+            else:
+                raise AssertionError("not refused")
             threads = joblib.Parallel(2, prefer="threads")
             assert threads(joblib.delayed(abs)(-i) for i in range(3)) == [0, 1, 2]
             try:

@@ -158,7 +158,21 @@ def counts_and_warnings():
 
 
 @needs_fork
-def test_a_child_of_a_process_with_threads_uses_one(processors, state):
+@pytest.mark.parametrize("n_jobs", [1, 4])
+def test_a_child_uses_all_threads(processors, state, n_jobs):
+    assert effective_n_threads(n_jobs) == n_jobs
+    assert in_child(counts_and_warnings) == str(([1, 4, 8, 8, 2], []))
+
+
+@pytest.fixture(params=["refused", "unknown"])
+def unended(request, monkeypatch):
+    """Threads that cannot be ended before a fork."""
+    monkeypatch.setattr(parallel, "_pause_threads", None if request.param == "unknown" else lambda kind: -1)
+
+
+@needs_fork
+@pytest.mark.usefixtures("unended")
+def test_a_child_of_a_process_whose_threads_run_uses_one(processors, state):
     assert effective_n_threads(4) == 4
     answer = in_child(counts_and_warnings)
     assert answer == str(([1, 1, 1, 1, 1], ["RuntimeWarning: This process was fo"]))
@@ -166,12 +180,14 @@ def test_a_child_of_a_process_with_threads_uses_one(processors, state):
 
 
 @needs_fork
-def test_a_child_of_a_process_without_threads_uses_all(processors, state):
+@pytest.mark.usefixtures("unended")
+def test_a_child_of_a_process_that_began_no_threads_uses_all(processors, state):
     assert effective_n_threads(1) == 1
     assert in_child(counts_and_warnings) == str(([1, 4, 8, 8, 2], []))
 
 
 @needs_fork
+@pytest.mark.usefixtures("unended")
 def test_a_grandchild_remembers(processors, state):
     effective_n_threads(4)
     answer = in_child(lambda: in_child(lambda: counts_and_warnings()[0]))
@@ -204,6 +220,33 @@ def test_a_child_scores_where_its_parent_has_scored(way):
 
     here = scored()
     assert in_child(scored) == str(here)
+
+
+THREADS_OF_ANOTHER_LIBRARY = """
+import os, signal
+import lightgbm
+from ranktrees import HistGBRTRegressor, make_ranking
+
+X, y = make_ranking(20, random_state=0, return_X_y_qid=True)[:2]
+lightgbm.train({"num_threads": 2, "verbose": -1}, lightgbm.Dataset(X, y), 1)
+if os.fork() == 0:
+    signal.alarm(60)
+    HistGBRTRegressor(max_iter=2, n_jobs=2).fit(X, y)
+    lightgbm.train({"num_threads": 2, "verbose": -1}, lightgbm.Dataset(X, y), 1)
+    os._exit(0)
+print(os.wait()[1])
+"""
+
+
+@needs_fork
+def test_a_child_does_not_wait_for_threads_of_another_library():
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", THREADS_OF_ANOTHER_LIBRARY],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stderr, done.stdout) == ("", "0\n")
 
 
 def test_no_more_threads_are_started_than_can_be(processors, state):

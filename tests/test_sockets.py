@@ -44,7 +44,11 @@ def does_not_know_the_key(line):
     line.sendall(b"\0\0\0\x0bno response")
 
 
-STRANGERS = [says_nothing, hangs_up, says_half_a_message, does_not_know_the_key]
+def says_something_else(line):
+    line.sendall(b"\0\0\0\x28" + b"x" * 40)
+
+
+STRANGERS = [says_nothing, hangs_up, says_half_a_message, does_not_know_the_key, says_something_else]
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
@@ -101,6 +105,10 @@ def test_strangers_are_no_ranks(server, stranger):
     [
         (says_nothing, r"rank 0 did not reach 'start' within 0.2 s"),
         (says_half_a_message, r"rank 0 did not reach 'start' within 0.2 s"),
+        (
+            says_something_else,
+            r"rank 1 cannot reach rank 0 at 127.0.0.1:\d+: AuthenticationError\('it does not",
+        ),
         (hangs_up, r"rank 1 cannot reach rank 0 at 127.0.0.1:\d+: (EOFError|ConnectionReset)"),
     ],
 )

@@ -81,15 +81,16 @@ def expected_failures(estimator):
     return dict.fromkeys(names, OUT_OF_FOLD)
 
 
+with routed(True):
+    WEIGHTED = [clone(one).set_fit_request(sample_weight=True) for one in (LOOSE, LogisticRegression(C=0.1))]
+
+
 @pytest.mark.parametrize("routing", [False, True], ids=["routing off", "routing on"])
 @parametrize_with_checks(
     [
-        ModelFeatures(LOOSE, cv=2),
-        ModelFeatures(
-            LogisticRegression(C=0.1), add=["cumulative", "score", "probabilities"], keep=False, cv=2
-        ),
-        WithSourceRows(LOOSE),
-        WithSourceRows(LogisticRegression(C=0.1)),
+        ModelFeatures(WEIGHTED[0], cv=2),
+        ModelFeatures(WEIGHTED[1], add=["cumulative", "score", "probabilities"], keep=False, cv=2),
+        *map(WithSourceRows, WEIGHTED),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -1145,9 +1145,22 @@ def test_no_validation_set():
     )
 
 
+@pytest.mark.parametrize("ids", [{"eval_qid": [QID_VAL]}, {"eval_group": [[3, 3]]}])
+def test_rows_of_an_eval_set_may_have_weights(ids):
+    weights = np.arange(6) + 1.0
+    data = validate(eval_set=[(X_VAL, Y_VAL)], sample_weight_val=weights, **ids)
+    assert_array_equal(data.weights, weights)
+    assert_array_equal(data.offsets, [0, 3, 6])
+
+
 @pytest.mark.parametrize(
     ("given", "parts"),
     [
+        (
+            {"eval_set": [(X_VAL, Y_VAL)], "sample_weight_val": np.ones(6), "qid_val": QID_VAL},
+            ("qid_val and eval_set are both given",),
+        ),
+        ({"eval_set": [(X_VAL, Y_VAL)], "sample_weight_val": [np.ones(6)]}, ("sample_weight_val",)),
         ({"X_val": X_VAL}, ("y_val is None but X_val is given",)),
         ({"y_val": Y_VAL}, ("X_val is None but y_val is given",)),
         ({"qid_val": QID_VAL}, ("X_val is None but qid_val is given",)),

@@ -334,6 +334,19 @@ def test_scores_of_a_classifier_are_its_decisions(tmp_path):
     rows = X.astype(np.float32)
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     assert_close(margins(booster, rows), model.decision_function(rows))
+    assert_close(booster.predict(matrix(rows)), model.predict_proba(rows)[:, 1])
+    assert_close(load_xgboost(booster).predict(rows), model.decision_function(rows))
+
+
+@pytest.mark.parametrize("loss", ["poisson", "logistic", "squared_error"])
+def test_predictions_of_a_regressor_are_those_of_the_model(loss, tmp_path):
+    labels = (Y > 1).astype(float) if loss == "logistic" else Y
+    model = HistGBRTRegressor(loss, max_iter=5, random_state=0).fit(X, labels)
+    dump_xgboost(model, tmp_path / "model.json")
+    rows = X.astype(np.float32)
+    booster = xgboost.Booster(model_file=tmp_path / "model.json")
+    np.testing.assert_allclose(booster.predict(matrix(rows)), model.predict(rows), rtol=5e-6)
+    assert_close(load_xgboost(booster).predict(rows), model.ensemble_.predict(rows))
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
@@ -416,6 +429,33 @@ def test_trees_that_are_not_there_are_missed():
         ValueError, match=r"not a model of XGBoost in JSON \(ValueError: 1 trees, expected num_trees=2"
     ):
         _ensemble_of(json.dumps(model))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("tree_info", [0, 1], r"tree_info=\[0, 1\], expected 0 for each of 2 trees"),
+        ("tree_info", [0], r"tree_info=\[0\], expected 0 for each of 2 trees"),
+        (
+            "iteration_indptr",
+            [0, 1],
+            r"iteration_indptr=\[0, 1\] does not rise from 0 to the number of trees, 2",
+        ),
+        ("iteration_indptr", [1, 2], r"iteration_indptr=\[1, 2\] does not rise from 0"),
+        ("iteration_indptr", [0, 2, 1, 2], r"iteration_indptr=\[0, 2, 1, 2\] does not rise from 0"),
+        ("iteration_indptr", [], r"iteration_indptr=\[\] does not rise from 0"),
+        ("iteration_indptr", 1, r"damaged .TypeError"),
+    ],
+)
+def test_trees_that_xgboost_would_leave_out_are_refused(name, value, message):
+    model = json.loads(WRITTEN)
+    model["learner"]["gradient_booster"]["model"][name] = value
+    with pytest.raises(ValueError, match=message):
+        _ensemble_of(json.dumps(model))
+
+
+def test_rounds_of_several_trees_are_read():
+    load_xgboost(train({"num_parallel_tree": 2}, n=2))
 
 
 @pytest.mark.parametrize(

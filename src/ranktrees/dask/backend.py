@@ -65,13 +65,15 @@ class DaskRows(DaskDistributedBackend):
     ----------
     timeout : float, default=300.0
         The number of seconds that a rank waits for the others.
+    nesting_level : int, default=None
+        How many tasks of joblib this is inside of; joblib sets it.
     **settings
         Keyword arguments of joblib's own backend, such as ``client``.
     """
 
-    def __init__(self, timeout: float = 300.0, **settings: Any) -> None:
+    def __init__(self, timeout: float = 300.0, nesting_level: int | None = None, **settings: Any) -> None:
         super().__init__(**settings)
-        self.timeout = checked_timeout(timeout)
+        self.timeout, self.nesting_level = checked_timeout(timeout), nesting_level
 
     @property
     def n_ranks(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -166,7 +167,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
     _parameter_constraints = {  # noqa: RUF012
         "quality": [StrOptions(set(RECIPES))],
         "measure": [str, Measure, callable],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, sys.maxsize, closed="both")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         **{name: TREE_CONSTRAINTS[name] for name in _of_trees},
@@ -216,7 +217,8 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
             The validation rows on which all models stop. If there are none, each holds out queries of its
             own.
         eval_set, eval_group, eval_qid : default=None
-            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry. Weights of these
+            rows are passed as ``sample_weight_val``, an array.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -90,7 +91,7 @@ MANY_ROWS, RATES = 40_000, (0.05, 0.1)
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
     "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
-    "max_iter": [Interval(Integral, 1, None, closed="left")],
+    "max_iter": [Interval(Integral, 1, sys.maxsize, closed="both")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
     "min_hessian_to_split": [Interval(Real, 0, None, closed="left")],
@@ -321,7 +322,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         X_val, y_val, sample_weight_val, qid_val : default=None
             The validation rows for early stopping.
         eval_set, eval_group, eval_qid : default=None
-            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry. Weights of these
+            rows are passed as ``sample_weight_val``, an array.
 
         Returns
         -------
@@ -794,7 +796,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         predict = partial(scores_to_start_from, like=like)
         scores = np.empty(data.n_rows)
         [scores[as_they_came]] = predict_out_of_fold(
-            [(self.init, predict)], X, y, sample_weight, queries, folds
+            [(self.init, predict, sample_weight)], X, y, queries, folds
         )
         return scores
 

@@ -289,7 +289,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             ``X_val`` by number. Without labels the loss of the pairs is followed. If the model learns from
             clicks, ``y_val`` should preferably be labels.
         eval_set, eval_group, eval_qid : default=None
-            The same in the form in which LightGBM and XGBoost take it: lists with one entry.
+            The same in the form in which LightGBM and XGBoost take it: lists with one entry. Weights of these
+            rows are passed as ``sample_weight_val``, an array.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -128,7 +129,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
     _averages = True
     _parameter_constraints = {  # noqa: RUF012
         **TREE_CONSTRAINTS,
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, sys.maxsize, closed="both")],
         "measure": [str, Measure, callable],
         "max_features": [
             StrOptions({"sqrt", "log2"}),

@@ -253,10 +253,9 @@ def weights_not_taken(estimator: Any, name: str = "sample_weight") -> ValueError
 
 
 def predict_out_of_fold(
-    estimators: Sequence[tuple[Any, Callable[..., Any]]],
+    estimators: Sequence[tuple[Any, Callable[..., Any], Any]],
     X: RowsLike,
     y: Any,
-    sample_weight: Any,
     queries: np.ndarray | None,
     folds: Sequence[Fold],
     n_jobs: int | None = 1,
@@ -265,10 +264,10 @@ def predict_out_of_fold(
 
     Parameters
     ----------
-    estimators : list of (estimator, callable)
-        ``predict(model, rows)`` returns the predictions of a fitted clone, an array of shape (n_rows, ...).
+    estimators : list of (estimator, callable, array-like of shape (n_rows,) or None)
+        ``predict(model, rows)`` returns the predictions of a clone, an array of shape (n_rows, ...), which
+        was fitted with the weights that follow.
     X, y : array-like of shape (n_rows, ...)
-    sample_weight : array-like of shape (n_rows,) or None
     queries : ndarray of shape (n_rows,) or None
         The query of each row; see `fitted_clone`.
     folds : list of (train, test)
@@ -284,16 +283,15 @@ def predict_out_of_fold(
     Examples
     --------
     >>> from sklearn.dummy import DummyRegressor
-    >>> means = [(DummyRegressor(), lambda model, rows: model.predict(rows))]
+    >>> means = [(DummyRegressor(), lambda model, rows: model.predict(rows), None)]
     >>> folds = [([0, 1], [2, 3]), ([2, 3], [0, 1])]
-    >>> predict_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, None, folds)
+    >>> predict_out_of_fold(means, np.zeros((4, 1)), np.array([0.0, 1.0, 2.0, 3.0]), None, folds)
     [array([2.5, 2.5, 0.5, 0.5])]
     """
-    rows = X, y, sample_weight, queries
     predicted = iter(
         Parallel(n_jobs=n_jobs)(
-            delayed(_predict_fold)(estimator, predict, rows, *fold)
-            for estimator, predict in estimators
+            delayed(_predict_fold)(estimator, predict, (X, y, weights, queries), *fold)
+            for estimator, predict, weights in estimators
             for fold in folds
         )
     )

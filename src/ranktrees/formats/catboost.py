@@ -123,6 +123,10 @@ def _ensemble_of(data: Any) -> Ensemble:
         info = written["features_info"]
         columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
         numbers = {each["feature_index"]: each for each in info["float_features"]}
+        n_splits = 0
+        for number in sorted(numbers):  # splits are numbered by feature, then by border
+            numbers[number]["first_split"] = n_splits
+            n_splits += len(numbers[number]["borders"])
         symmetric = "oblivious_trees" in written
         trees = list(written["oblivious_trees" if symmetric else "trees"])
         names = [
@@ -156,7 +160,8 @@ def _ensemble_of(data: Any) -> Ensemble:
 
 def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
     """The nodes layer by layer: layer ``l`` consists of the ``2**l`` nodes from ``2**l - 1`` on."""
-    values, splits = np.array(tree["leaf_values"], float), tree.get("splits") or []
+    values = np.array([_number(value, "leaf_values") for value in tree["leaf_values"]])
+    splits = tree.get("splits") or []
     if values.shape != (2 ** len(splits),):
         raise ValueError(f"{len(splits)} splits have {len(values)} leaf_values, expected {2 ** len(splits)}")
     nodes = np.zeros(2 * len(values) - 1, NODE)
@@ -181,12 +186,19 @@ def _tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
     n_before = 1
     for i, node in enumerate(found):
         if "split" not in node:
-            nodes["value"][i] = node["value"]
+            nodes["value"][i] = _number(node["value"], "value")
             continue
         _ask(nodes, i, node["split"], numbers)
         nodes["left"][i], nodes["right"][i] = n_before, n_before + 1
         n_before += 2
     return nodes
+
+
+def _number(value: Any, name: str) -> float:
+    """An entry of a tree, which no true or false may be, as NumPy would take it for a number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} has {value!r}, expected numbers")
+    return float(value)
 
 
 def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> None:
@@ -200,6 +212,12 @@ def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> 
     if number not in numbers:
         raise ValueError(f"float_feature_index={number!r}, expected one of the {len(numbers)} float_features")
     feature = numbers[number]
+    border, known = _number(split["border"], "border"), feature["borders"]
+    if border not in known:
+        raise ValueError(f"border={border!r} is none of the {len(known)} borders of feature {number}")
+    expected = feature["first_split"] + known.index(border)
+    if (index := split.get("split_index", expected)) != expected:
+        raise ValueError(f"split_index={index!r}, expected {expected}, that of border={border!r}")
     nodes["feature"][which] = feature["flat_feature_index"]
-    nodes["cut"][which] = split["border"]
+    nodes["cut"][which] = border
     nodes["missing_left"][which] = NAN_IS_LEAST[feature["nan_value_treatment"]]

@@ -100,4 +100,4 @@ def dump_elasticsearch(model: Any, path: PathLike, *, feature_names: Sequence[st
             "children": [left, right],
         }
 
-    replace_file(path, json.dumps(nested(ensemble, leaf, split), allow_nan=False).encode())
+    replace_file(path, json.dumps(nested(ensemble, leaf, split), allow_nan=False).encode(), "the model")

@@ -24,6 +24,7 @@ from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
+    link_of,
     one_sided,
     refuse_own,
     single_leaf,
@@ -42,6 +43,7 @@ __all__ = ["dump_lightgbm", "load_lightgbm"]
 CATEGORICAL, DEFAULT_LEFT = 1, 2
 MISSING_SHIFT = 2
 ZERO_MISSING, NAN_MISSING = 1, 2  # 0: no value is missing, and NaN counts as zero
+OBJECTIVES = {None: "regression", "logistic": "binary sigmoid:1", "poisson": "poisson"}  # by link
 MOST = 2**31 - 1  # what LightGBM counts in
 ZERO = float(np.float32(1e-35))  # values of at most this size are zero
 
@@ -55,7 +57,7 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
         A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
         The path of the file. Read it by ``lightgbm.Booster(model_file=path)``, whose ``predict`` returns the
-        scores of the model.
+        predictions of the model, and ``predict(X, raw_score=True)`` its scores.
     feature_names : sequence of str, default=None
         The names of the columns, in the order of the model. If None, those of the data frame that the model
         was fitted to, or else LightGBM's default names, ``Column_0`` and so on.
@@ -74,9 +76,10 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
 
     Notes
     -----
-    The scores of a classifier are those of its ``decision_function``. Those of a model with a Poisson loss
-    are the logarithms of its predictions. The mean of a forest is written as a sum, to which each tree
-    contributes its share.
+    The objective in the file is that of the link: ``binary`` for classifiers, for which LightGBM predicts the
+    probability of the second class, and for the logistic loss, ``poisson`` for the Poisson loss, and
+    otherwise ``regression``. An `Ensemble` has scores only, as has what is read from such a file. The mean of
+    a forest is written as a sum, to which each tree contributes its share.
 
     Examples
     --------
@@ -93,7 +96,8 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     """
     ensemble = added_up(model, feature_names)
     warn_of_lost_levels(fitted_trees(model), ensemble)
-    replace_file(path, _text_of(ensemble).encode())
+    text = _text_of(ensemble, OBJECTIVES[link_of(model)])
+    replace_file(path, text.encode(), "the model")
 
 
 def load_lightgbm(model: Any) -> Ensemble:
@@ -167,7 +171,7 @@ def _decoded(data: bytes) -> str:
         ) from None
 
 
-def _text_of(ensemble: Ensemble) -> str:
+def _text_of(ensemble: Ensemble, objective: str) -> str:
     nodes, members = one_sided(ensemble)
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     texts = [_text_of_tree(t, tree, members) for t, tree in enumerate(trees)]
@@ -183,7 +187,7 @@ def _text_of(ensemble: Ensemble) -> str:
         "num_tree_per_iteration": 1,
         "label_index": 0,
         "max_feature_idx": ensemble.n_features - 1,
-        "objective": "regression",
+        "objective": objective,
         "feature_names": _spaced(names),
         "feature_infos": _spaced(map(_info, ensemble.categories)),
         "tree_sizes": _spaced(len(text) for text in texts),
@@ -414,7 +418,14 @@ def _listed(nodes: list[np.ndarray], members: list[list[Any]]) -> dict[Any, Any]
 
 def _values(lines: str) -> dict[str, str]:
     """The texts after ``=``, by the texts before it."""
-    return {name: value for name, _, value in (line.partition("=") for line in lines.split("\n")) if name}
+    values: dict[str, str] = {}
+    for line in lines.split("\n"):
+        name, _, value = line.partition("=")
+        if name in values:
+            raise ValueError(f"line '{name}=' is there twice, expected once")
+        if name:
+            values[name] = value
+    return values
 
 
 def _entry(values: dict[str, str], name: str) -> str:

@@ -109,7 +109,7 @@ def dump_onnx(
     written = helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="ranktrees")
     if ensemble.feature_names is not None:
         helper.set_model_props(written, {"feature_names": json.dumps(ensemble.feature_names)})
-    replace_file(path, written.SerializeToString())
+    replace_file(path, written.SerializeToString(), "the model")
 
 
 def _in_single_precision(helper: Any, ensemble: Ensemble) -> Any:

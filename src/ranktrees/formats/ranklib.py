@@ -91,7 +91,7 @@ def dump_ranklib(model: Any, path: PathLike) -> None:
     for t, root in enumerate(nested(ensemble, leaf, split)):
         trees += _within(f'tree id="{t + 1}" weight="1"', _within("split", root))
     lines += _within("ensemble", trees)
-    replace_file(path, ("\n".join(lines) + "\n").encode())
+    replace_file(path, ("\n".join(lines) + "\n").encode(), "the model")
 
 
 def _within(tag: str, lines: list[str]) -> list[str]:

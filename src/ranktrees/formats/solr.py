@@ -106,7 +106,7 @@ def dump_solr(
         "features": [{"name": each} for each in names],
         "params": {"isNullSameAsZero": False, "trees": trees} if missing_values else {"trees": trees},
     }
-    replace_file(path, json.dumps(written, allow_nan=False).encode())
+    replace_file(path, json.dumps(written, allow_nan=False).encode(), "the model")
 
 
 def _less_slack(wanted: np.ndarray) -> np.ndarray:

@@ -29,6 +29,7 @@ from ranktrees.formats.plain import (
     first_float32_above,
     from_sets,
     last_float64_rounded_to,
+    link_of,
     one_sided,
     refuse_own,
     short,
@@ -49,6 +50,13 @@ NO_PARENT = 2**31 - 1
 INT64 = 15  # XGBoost's number for the type of levels that are numbers
 
 UBJSON = re.compile(rb"\{[iUIlL$#]")  # UBJSON begins like this, and JSON never does
+
+# By link, the objective with its settings, and what a score of 0 is as a prediction.
+OBJECTIVES: dict[str | None, tuple[dict[str, Any], float]] = {
+    None: ({"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}, 0),
+    "logistic": ({"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}}, 0.5),
+    "poisson": ({"name": "count:poisson", "poisson_regression_param": {"max_delta_step": "0.7"}}, 1),
+}
 
 MAX_FEATURES = 2**24  # a file may claim any number
 SURE = 1e-6  # for probabilities nearer to 0 and 1, versions of XGBoost differ in what scores start from
@@ -100,6 +108,10 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
 
     Notes
     -----
+    The objective in the file is that of the link: ``binary:logistic`` for classifiers, for which XGBoost
+    predicts the probability of the second class, and for the logistic loss, ``count:poisson`` for the Poisson
+    loss, and otherwise ``reg:squarederror``. The scores are the margins (``output_margin=True``).
+
     Rows of float32 reach the same leaves. XGBoost rounds the values of other rows to float32 first. Scores
     have single precision, about seven digits.
 
@@ -129,8 +141,9 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
             f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
         )
     warn_of_lost_levels(fitted_trees(model), ensemble)
-    written = _written(ensemble)  # XGBoost does not read escaped characters, but it reads Infinity
-    replace_file(path, json.dumps(written, ensure_ascii=False).encode())
+    written = _written(ensemble, *OBJECTIVES[link_of(model)])
+    # XGBoost does not read escaped characters, but it reads Infinity.
+    replace_file(path, json.dumps(written, ensure_ascii=False).encode(), "the model")
 
 
 def load_xgboost(model: Any) -> Ensemble:
@@ -204,7 +217,7 @@ def load_xgboost(model: Any) -> Ensemble:
     return read_file(model, _ensemble_of_file)
 
 
-def _written(ensemble: Ensemble) -> dict[str, Any]:
+def _written(ensemble: Ensemble, objective: dict[str, Any], base_score: float) -> dict[str, Any]:
     nodes, members = one_sided(ensemble)
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     booster = {
@@ -213,7 +226,7 @@ def _written(ensemble: Ensemble) -> dict[str, Any]:
         "tree_info": [0] * len(trees),
         "iteration_indptr": list(range(len(trees) + 1)),
     }
-    whole = {"base_score": 0, "num_class": 0, "num_feature": ensemble.n_features, "num_target": 1}
+    whole = {"base_score": base_score, "num_class": 0, "num_feature": ensemble.n_features, "num_target": 1}
     levels = ensemble.category_levels
     kinds = [
         "float" if categories is None and feature not in levels else "c"
@@ -222,7 +235,7 @@ def _written(ensemble: Ensemble) -> dict[str, Any]:
     learner = {
         "learner_model_param": {name: str(value) for name, value in whole.items()},
         "gradient_booster": {"name": "gbtree", "model": booster},
-        "objective": {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}},
+        "objective": objective,
         "attributes": {},
         "feature_names": list(ensemble.feature_names or ()),
         "feature_types": kinds if "c" in kinds or ensemble.feature_names else [],
@@ -341,6 +354,16 @@ def _model_of(learner: Any) -> tuple[Any, Any]:
     return booster, model
 
 
+def _require_all_taken(model: Any) -> None:
+    """Raise if XGBoost would leave trees out, or add them to the scores of another class."""
+    n_trees = len(model["trees"])
+    ends = model.get("iteration_indptr", [0, n_trees])  # since XGBoost 2
+    if not ends or ends[0] != 0 or ends[-1] != n_trees or any(a > b for a, b in pairwise(ends)):
+        raise ValueError(f"iteration_indptr={ends} does not rise from 0 to the number of trees, {n_trees}")
+    if (classes := model.get("tree_info", [0] * n_trees)) != [0] * n_trees:
+        raise ValueError(f"tree_info={classes}, expected 0 for each of {n_trees} trees: one score per row")
+
+
 def _weights(booster: Any, n_trees: int) -> np.ndarray:
     """The weights of the trees, of which only DART has any."""
     if booster["name"] != "dart":
@@ -359,6 +382,7 @@ def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
     n_classes, n_targets = (_parsed(int, param.get(name, 1), name) for name in ("num_class", "num_target"))
     if n_classes > 1 or n_targets > 1 or len(start) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
+    _require_all_taken(model)
     if objective not in SCORE_OF:
         raise ValueError(
             f"the objective {objective!r}: it is not known from what value its scores start, expected one "

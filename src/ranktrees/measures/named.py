@@ -94,7 +94,7 @@ def as_measure(measure: AnyMeasure) -> Measure:
     if isinstance(measure, Measure):
         return measure
     if callable(measure) and not isinstance(measure, type):
-        if not takes(measure, 2):
+        if not takes(measure, 2) or _is_scorer(measure):
             raise ValueError(
                 "a measure that is a function is called with the labels and the scores of a query, got "
                 f"{typed(measure)}{arguments_of(measure)}; instead of a scorer, pass the measure itself"
@@ -154,6 +154,14 @@ def takes(function: Callable[..., Any], n: int) -> bool:
     except ValueError:
         return True
     return True
+
+
+def _is_scorer(function: Callable[..., Any]) -> bool:
+    """Whether a function is a scorer of scikit-learn, by its first argument, as some take any number."""
+    try:
+        return next(iter(signature(function).parameters), None) == "estimator"
+    except ValueError:
+        return False
 
 
 def arguments_of(function: Callable[..., Any]) -> str:

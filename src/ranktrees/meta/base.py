@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import sklearn
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.evaluation.best import best_rows, require_how_many
+from ranktrees.evaluation.clones import require_weights_taken
 from ranktrees.evaluation.predictions import scores_by
 from ranktrees.measures import as_measure
 from ranktrees.rows import check_score, find_queries, qid_of
@@ -19,6 +23,44 @@ if TYPE_CHECKING:
 
     from ranktrees.measures.named import AnyMeasure
     from ranktrees.support.annotations import IdsLike, RowsLike
+
+
+class RoutesMetadata(MetaEstimatorMixin):
+    """Mixin for estimators made of others, to which they pass on what these request of the metadata.
+
+    A derived class lists in ``_routes`` each of its methods that does so, with the method of the others that
+    it calls.
+    """
+
+    _routes: dict[str, str]
+
+    def _parts(self) -> dict[str, Any]:
+        """The estimators that metadata is passed to, by name."""
+        return {"estimator": self.estimator}
+
+    def get_metadata_routing(self) -> Any:
+        """Get the metadata routing: what this estimator requests, and what those inside request.
+
+        Returns
+        -------
+        MetadataRouter
+            The routing information.
+        """
+        mapping = MethodMapping()
+        for caller, callee in self._routes.items():
+            mapping.add(caller=caller, callee=callee)
+        return MetadataRouter(owner=self).add_self_request(self).add(method_mapping=mapping, **self._parts())
+
+    def _routed(self, method: str, **metadata: Any) -> dict[str, dict[str, Any]]:
+        """What each part is passed in a method: with metadata routing what it requests, otherwise all."""
+        given = {name: value for name, value in metadata.items() if value is not None}
+        if "sample_weight" in given and self._routes[method] == "fit":
+            for part in self._parts().values():
+                require_weights_taken(part)
+        if not (given and sklearn.get_config()["enable_metadata_routing"]):
+            return dict.fromkeys(self._parts(), given)
+        routed = process_routing(self, method, **given)
+        return {name: dict(routed[name][self._routes[method]]) for name in self._parts()}
 
 
 class RanksRows(EstimatorMixin):

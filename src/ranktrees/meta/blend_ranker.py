@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import MetaEstimatorMixin, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import indexable
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -22,7 +22,7 @@ from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_row
 from ranktrees.evaluation.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
 from ranktrees.evaluation.predictions import scored_like, scores_by
 from ranktrees.measures import Measure, as_measure
-from ranktrees.meta.base import ScoredByMeasure
+from ranktrees.meta.base import RoutesMetadata, ScoredByMeasure
 from ranktrees.rows import check_columns, check_fit, is_fitted, unchanged_on_failure
 from ranktrees.support.parallel import effective_n_threads
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["BlendRanker"]
 
 
-class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComposition):
+class BlendRanker(ScoredByMeasure, RoutesMetadata, RegressorMixin, _BaseComposition):
     r"""Blend of several rankers: the weighted sum of their scores, with the weights that suit a measure best.
 
     .. math:: s(x) = \sum_m w_m\, s_m(x)
@@ -116,6 +116,7 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+    _routes = {"fit": "fit"}  # noqa: RUF012
     _parameter_constraints = {  # noqa: RUF012
         "estimators": [list],
         "form": [StrOptions(set(FORMS))],
@@ -198,6 +199,9 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
             and all(isinstance(one, tuple) and len(one) == 2 for one in pairs)
         )
 
+    def _parts(self) -> dict[str, Any]:
+        return dict(self.estimators) if self._are_pairs else {}
+
     @property
     def _is_prefit(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
@@ -221,8 +225,8 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
         y : array-like of shape (n_rows,)
             Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights >= 0 of the rows, which are passed on to the estimators. The weight of a query is the mean
-            of the weights of its rows.
+            Weights >= 0 of the rows, which are passed on to the estimators, with metadata routing enabled to
+            those that request them. The weight of a query is the mean of the weights of its rows.
         qid, groups : array-like of shape (n_rows,), default=None
             The query id of each row, in any order, under either name.
         group : array-like of shape (n_queries,), default=None
@@ -279,20 +283,24 @@ class BlendRanker(ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, _BaseComp
     ) -> np.ndarray:
         """Fit the estimators; return float64[n_rows, n_estimators], the scores on which weights are found."""
         models = [model for _, model in self.estimators]
+        weights: list[Any] = [None] * len(models)
         if self._is_prefit:
             self.estimators_ = models
         else:
+            routed = self._routed("fit", sample_weight=sample_weight)
+            weights = [routed[name].get("sample_weight") for name, _ in self.estimators]
             self.estimators_ = Parallel(n_jobs=self.n_jobs)(
-                delayed(fitted_clone)(model, X, y, sample_weight, queries) for model in models
+                delayed(fitted_clone)(model, X, y, weight, queries)
+                for model, weight in zip(models, weights, strict=True)
             )
         if isinstance(self.cv, str):
             return np.column_stack([scores_by(model, X) for model in self.estimators_])
         rankers = [
-            (model, partial(scores_by, **scored_like(fitted)))
-            for model, fitted in zip(models, self.estimators_, strict=True)
+            (model, partial(scores_by, **scored_like(fitted)), weight)
+            for model, fitted, weight in zip(models, self.estimators_, weights, strict=True)
         ]
         folds = folds_of_rows(self.cv, X, y, queries, stratify=False)
-        return np.column_stack(predict_out_of_fold(rankers, X, y, sample_weight, queries, folds, self.n_jobs))
+        return np.column_stack(predict_out_of_fold(rankers, X, y, queries, folds, self.n_jobs))
 
     def _find_weights(
         self, scores: np.ndarray, data: FitData, measure: Measure, interval: tuple[float, float]

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import (
     _check_feature_names_in,
     _num_samples,
@@ -26,6 +27,7 @@ from sklearn.utils.validation import (
 from ranktrees.estimators.ensemble_ranker import tags_of
 from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.evaluation.predictions import probabilities_by, scored_like, scores_by
+from ranktrees.meta.base import RoutesMetadata
 from ranktrees.meta.stacking import indexed, kind_of_rows
 from ranktrees.rows import (
     check_columns,
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 ADDED = ("score", "probabilities", "cumulative")
 
 
-class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class ModelFeatures(RoutesMetadata, TransformerMixin, BaseEstimator):
     r"""Transformer that adds the predictions of a model to the features of a row.
 
     It can add the score :math:`Q` of the model, its class probabilities :math:`P(y = c)` and their cumulative
@@ -113,7 +115,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     (3000,)
     """
 
-    __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
+    __metadata_request__fit = {"qid": True, "groups": True, "sample_weight": UNUSED}  # noqa: RUF012
+    _routes = {"fit": "fit", "fit_transform": "fit"}  # noqa: RUF012
     _parameter_constraints = {  # noqa: RUF012
         "estimator": [HasMethods(["predict"])],
         "add": [StrOptions(set(ADDED)), list, tuple],
@@ -171,7 +174,8 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well. With
             ``cv="prefit"`` the labels are ignored.
         sample_weight : array-like of shape (n_rows,), default=None
-            The weights of the rows, for the estimator.
+            The weights of the rows, for the estimator. With metadata routing enabled, it gets them if it
+            requests them.
         qid, groups : array-like of shape (n_rows,), default=None
             The query id of each row, in any order, under either name.
         group : array-like of shape (n_queries,), default=None
@@ -194,7 +198,7 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         with unchanged_on_failure(self):
             X = indexed(X)
             check_columns(self, X, reset=True)
-            self._fit(X, y, sample_weight, self._queries(X, y, qid, groups, group))
+            self._fit(X, y, self._weights("fit", sample_weight), self._queries(X, y, qid, groups, group))
         return self
 
     def fit_transform(
@@ -227,12 +231,13 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
             X = indexed(X)
             check_columns(self, X, reset=True)
             queries = self._queries(X, y, qid, groups, group)
+            sample_weight = self._weights("fit_transform", sample_weight)
             self._fit(X, y, sample_weight, queries)
             folds = folds_of_rows(
                 self.cv, X, y, queries, tags_of(self.estimator).estimator_type == "classifier"
             )
-            estimators = [(self.estimator, self._features_of)]
-            [added] = predict_out_of_fold(estimators, X, y, sample_weight, queries, folds, self.n_jobs)
+            estimators = [(self.estimator, self._features_of, sample_weight)]
+            [added] = predict_out_of_fold(estimators, X, y, queries, folds, self.n_jobs)
             return self._beside(X, added)
 
     def transform(self, X: RowsLike) -> Any:
@@ -315,6 +320,12 @@ class ModelFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
         group: ArrayLike | None,
     ) -> np.ndarray | None:
         return find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X}, group)
+
+    def _weights(self, method: str, sample_weight: ArrayLike | None) -> Any:
+        """The weights that a method passes on to the estimator, if any."""
+        if self._is_prefit:
+            return None
+        return self._routed(method, sample_weight=sample_weight)["estimator"].get("sample_weight")
 
     def _fit(
         self, X: RowsLike, y: ArrayLike | None, sample_weight: ArrayLike | None, queries: np.ndarray | None

@@ -9,26 +9,24 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-import sklearn
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone, is_classifier
+from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
 from sklearn.ensemble._base import _set_random_states
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import ClassifierTags, check_random_state, indexable
 from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.estimators import LambdaMARTRanker
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker, tags_of
 from ranktrees.estimators.parameters import KnownParameters, with_keywords, with_parameters
-from ranktrees.evaluation.clones import estimators_inside, require_weights_taken, weights_not_taken
+from ranktrees.evaluation.clones import estimators_inside
 from ranktrees.evaluation.predictions import probabilities_by
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.worth import exp2_gains
-from ranktrees.meta.base import ScoredByMeasure
+from ranktrees.meta.base import RoutesMetadata, ScoredByMeasure
 from ranktrees.meta.ordinal import class_probabilities, least_squares_values
 from ranktrees.rows import (
     check_columns,
@@ -66,7 +64,7 @@ NO_PROBABILITIES = {
 
 
 @with_parameters
-class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, RegressorMixin, BaseEstimator):
+class OrdinalRanker(KnownParameters, ScoredByMeasure, RoutesMetadata, RegressorMixin, BaseEstimator):
     r"""Ranking by classification, that is, by the probabilities of the grades of a row.
 
     With ``method="ordinal"``, grades have an order. For each grade :math:`c` but the highest, a clone of the
@@ -171,6 +169,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+    _routes = {"fit": "fit"}  # noqa: RUF012
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -178,18 +177,6 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
         tags.target_tags.positive_only = True
         tags.classifier_tags = ClassifierTags()  # of `predict_proba`
         return tags
-
-    def get_metadata_routing(self) -> Any:
-        """Get the metadata routing: the ranker requests query ids, and `fit` what the estimator requests.
-
-        Returns
-        -------
-        MetadataRouter
-            The routing information.
-        """
-        mapping = MethodMapping().add(caller="fit", callee="fit")
-        router = MetadataRouter(owner=self).add_self_request(self)
-        return router.add(estimator=self.estimator, method_mapping=mapping)
 
     @with_keywords
     def fit(
@@ -213,7 +200,8 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
             pandas Series whose index has a level named "qid" supplies the query ids as well. The labels of
             the clones have the same index.
         sample_weight : array-like of shape (n_rows,), default=None
-            Weights >= 0 of the rows, which are passed on to the clones.
+            Weights >= 0 of the rows, which are passed on to the clones. With metadata routing enabled, they
+            are passed on if the estimator requests them.
         qid, groups : array-like of shape (n_rows,), default=None
             The query id of each row, in any order, under either name. They are passed on as
             `ranktrees.rows.hand_queries` does: as ``qid`` if the `fit` of the estimator takes it, and
@@ -282,7 +270,7 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
                 f"y has {len(self.classes_)} different grades, each of which is learned for itself; expected "
                 f"at most {MOST_GRADES}: join grades, or pass y to a regressor such as HistGBRTRegressor()."
             )
-        rows, weights = _rows_of(X, train), self._weights_for_fit(train)
+        rows, weights = _rows_of(X, train), self._routed("fit", sample_weight=train.weights)["estimator"]
         queries = train.query_of_row if train.qid_given else None
         jobs = []
         for event in self._events(train.labels):
@@ -311,18 +299,6 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, MetaEstimatorMixin, Regres
     @property
     def _finds_values(self) -> bool:
         return isinstance(self.scoring, str) and self.scoring == "least_squares"
-
-    def _weights_for_fit(self, train: FitData) -> dict[str, np.ndarray]:
-        """The weights that are passed to the `fit` of the clones, by name, if there are any."""
-        if train.weights is None:
-            return {}
-        require_weights_taken(self.estimator)
-        weights = {"sample_weight": train.weights}
-        if sklearn.get_config()["enable_metadata_routing"]:
-            weights = process_routing(self, "fit", **weights).estimator.fit
-            if not weights:
-                raise weights_not_taken(self.estimator)
-        return weights
 
     def _values(self, X: RowsLike, data: FitData) -> np.ndarray:
         """float64[n_grades]: the values of the grades, according to `scoring`."""

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, RealNotInt, StrOptions
@@ -23,9 +23,15 @@ from sklearn.utils.validation import (
 
 from ranktrees.estimators import HistGBRTRegressor
 from ranktrees.estimators.ensemble_ranker import tags_of
-from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, require_weights_taken
+from ranktrees.evaluation.clones import (
+    clone_except,
+    fitted_clone,
+    folds_of_rows,
+    require_weights_taken,
+    weights_not_taken,
+)
 from ranktrees.evaluation.predictions import scores_by
-from ranktrees.meta.base import RanksRows
+from ranktrees.meta.base import RanksRows, RoutesMetadata
 from ranktrees.meta.stacking import indexed, require_same_columns, stacked
 from ranktrees.rows import (
     check_columns,
@@ -168,7 +174,7 @@ def select_source_rows(
     return np.flatnonzero(np.isin(unit_of_row, chosen)), probabilities
 
 
-class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
+class WithSourceRows(RanksRows, RoutesMetadata, BaseEstimator):
     """An estimator that learns from its own rows and from those rows of another set that are like them.
 
     `fit` chooses rows of the source set by `select_source_rows`, and fits ``estimator`` to the rows that it
@@ -245,6 +251,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     __metadata_request__score = {"qid": True, "groups": True}  # noqa: RUF012
+    _routes = {method: method for method in ("fit", "predict", "predict_proba", "score")}  # noqa: RUF012
     _parameter_constraints = {  # noqa: RUF012
         "estimator": [HasMethods(["fit", "predict"])],
         "X_source": ["array-like", "sparse matrix", None],
@@ -317,7 +324,8 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         group : array-like of shape (n_queries,), default=None
             The sizes of the queries in row order, as LightGBM takes them.
         **params : dict
-            Further arguments, passed on to the ``fit`` of the estimator as they are.
+            Further arguments, passed on to the ``fit`` of the estimator as they are. With metadata routing
+            enabled, it is passed those that it requests, as with the weights.
 
         Returns
         -------
@@ -350,7 +358,12 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
                 y = y if np.asarray(y).ndim == 1 else labels  # keeps an index, and warns of a column once
             else:
                 X, y, sample_weight, queries = self._with_source(X, labels, sample_weight, queries)
-            self.estimator_ = fitted_clone(self.estimator, X, y, sample_weight, queries, **params)
+            routed = self._routed("fit", sample_weight=sample_weight, **params)["estimator"]
+            if self.X_source is not None and self.source_weight != 1.0 and "sample_weight" not in routed:
+                raise weights_not_taken(self.estimator, "source_weight")
+            self.estimator_ = fitted_clone(
+                self.estimator, X, y, routed.pop("sample_weight", None), queries, **routed
+            )
         return self
 
     def _with_source(
@@ -408,7 +421,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_rows,)
             The predictions.
         """
-        return self._checked(X).predict(X, **params)
+        return self._checked(X).predict(X, **self._routed("predict", **params)["estimator"])
 
     @available_if(lambda self: hasattr(getattr(self, "estimator_", self.estimator), "predict_proba"))
     def predict_proba(self, X: RowsLike, **params: Any) -> NDArray[np.float64]:
@@ -426,7 +439,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         ndarray of shape (n_rows, n_classes)
             The probabilities.
         """
-        return self._checked(X).predict_proba(X, **params)
+        return self._checked(X).predict_proba(X, **self._routed("predict_proba", **params)["estimator"])
 
     def _scores_itself(self) -> bool:
         model = getattr(self, "estimator_", self.estimator)
@@ -469,7 +482,7 @@ class WithSourceRows(RanksRows, MetaEstimatorMixin, BaseEstimator):
         model = self._checked(X)
         queries = find_query_of_rows(_num_samples(X), {"qid": qid, "groups": groups}, {"y": y, "X": X})
         y, ids = hand_queries(model, "score", y, queries)
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        weights = self._routed("score", sample_weight=sample_weight)["estimator"]
         return model.score(X, y, **weights, **ids)
 
     @property

@@ -921,7 +921,7 @@ class Ensemble:
         path : path-like
             The path of the file.
         """
-        replace_file(path, self.to_bytes())
+        replace_file(path, self.to_bytes(), "the model")
 
     @staticmethod
     def load(path: PathLike) -> Ensemble:

@@ -20,6 +20,7 @@ import os
 from typing import Any
 
 from joblib import register_parallel_backend
+from joblib.parallel import ThreadingBackend
 
 from ranktrees.mpi.launching import ADDRESS, INSTALL, announced_size
 
@@ -84,13 +85,10 @@ def _world() -> Any:
     return world()
 
 
-def _backend(**settings: Any) -> Any:
+def _backend(nesting_level: int | None = None, **settings: Any) -> Any:
     """Return the backend "mpi", which depends on how this process was started."""
-    if ADDRESS in os.environ:
-        raise RuntimeError(
-            'this is a task on a rank: joblib.parallel_config("mpi") belongs around joblib.Parallel, not '
-            "inside its tasks."
-        )
+    if ADDRESS in os.environ:  # a task on a rank, whose own tasks run in threads, as joblib nests
+        return ThreadingBackend(nesting_level)
     starts_ranks = bool(settings.keys() & {"n_ranks", "launcher"})
     if starts_ranks and announced_size() > 1:
         raise ValueError(
@@ -100,10 +98,10 @@ def _backend(**settings: Any) -> Any:
     if announced_size() and not starts_ranks:
         from ranktrees.mpi.spmd import EveryRank
 
-        return EveryRank(**settings)
+        return EveryRank(nesting_level=nesting_level, **settings)
     from ranktrees.mpi.driver import Driver
 
-    return Driver(**settings)
+    return Driver(nesting_level=nesting_level, **settings)
 
 
 register_parallel_backend("mpi", _backend)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import sys
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 
 import joblib
 from joblib.parallel import AutoBatchingMixin, FallbackToBackend, ParallelBackendBase, SequentialBackend
+from threadpoolctl import threadpool_limits
 
 from ranktrees.mpi.gang import Gang
 from ranktrees.processes.communicator import RankError, checked_timeout
@@ -51,6 +53,12 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
+def _limited(n_threads: int, function: Callable[..., Any], *args: Any) -> Any:
+    """On a rank: what a function returns that may start only so many threads."""
+    with threadpool_limits(n_threads):
+        return function(*args)
+
+
 class Driver(AutoBatchingMixin, ParallelBackendBase):
     """The joblib backend of a program that has all rows.
 
@@ -68,9 +76,12 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         The address of this machine at which the ranks reach it.
     cache_bytes : int, default=2**30
         The number of bytes of arrays that each rank keeps from task to task.
+    nesting_level : int, default=None
+        How many tasks of joblib this is inside of; joblib sets it.
     """
 
     default_n_jobs = -1
+    supports_inner_max_num_threads = True
     supports_retrieve_callback = True
 
     def __init__(
@@ -80,8 +91,9 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         timeout: float = 300.0,
         host: str = "127.0.0.1",
         cache_bytes: int = 2**30,
+        nesting_level: int | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(nesting_level=nesting_level)
         if n_ranks is None and launcher is None:
             n_ranks = joblib.cpu_count()
         if n_ranks is not None and not is_whole(n_ranks, 1):
@@ -126,7 +138,12 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         RankError
             If a rank has died or does not answer.
         """
-        return self.gang.run_rows(function, shards, args)
+        return self.gang.run_rows(self._within_threads(function), shards, args)
+
+    def _within_threads(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function, within as many threads as ``inner_max_num_threads`` allows."""
+        n_threads = self.inner_max_num_threads
+        return function if n_threads is None else functools.partial(_limited, n_threads, function)
 
     def effective_n_jobs(self, n_jobs: int) -> int:
         if n_jobs == 0:
@@ -144,7 +161,7 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
 
     def submit(self, func: Callable[[], Any], callback: Any = None) -> Future[Any]:
         try:
-            future = self.gang.submit(func, (), self._n_allowed)
+            future = self.gang.submit(self._within_threads(func), (), self._n_allowed)
         except Exception as error:  # the task cannot be sent; joblib gets the error as its outcome
             future = Future()
             future.set_exception(error)
@@ -163,9 +180,10 @@ class Driver(AutoBatchingMixin, ParallelBackendBase):
         self.reset_batch_stats()
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        """Drop tasks that no rank has begun. An interrupt ends the ranks, too."""
+        """Drop tasks that no rank has begun. An interrupt that is none of a task's ends the ranks, too."""
         for future in list(self._futures):
             future.cancel()
-        gang = _gangs.get(self._settings)
-        if gang is not None and isinstance(sys.exception(), KeyboardInterrupt):
+        gang, error = _gangs.get(self._settings), sys.exception()
+        of_a_task = hasattr(error, "__notes__")
+        if gang is not None and isinstance(error, KeyboardInterrupt) and not of_a_task:
             gang.end(RankError("the driver was interrupted"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
@@ -19,10 +20,17 @@ INSTALL = 'pip install "ranktrees[mpi]"'
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
 
 
+@functools.cache
 def announced_size() -> int:
     """Return the number of ranks that the launcher of this process has announced, or 0 without a launcher."""
     sizes = [int(os.environ[name]) for name in SIZES if os.environ.get(name, "").isdigit()]
     return max(sizes, default=1 if "PMIX_RANK" in os.environ else 0)
+
+
+def announce_none() -> None:
+    """Hide from processes that a task starts what the launcher has announced: these are no ranks."""
+    for name in (*SIZES, "PMIX_RANK"):
+        os.environ.pop(name, None)
 
 
 def default_launcher(n_ranks: int) -> list[str]:

@@ -69,6 +69,8 @@ class EveryRank(ParallelBackendBase):
     ----------
     timeout : float, default=300.0
         The number of seconds that a rank waits for the others.
+    nesting_level : int, default=None
+        How many tasks of joblib this is inside of; joblib sets it.
 
     Attributes
     ----------
@@ -79,8 +81,8 @@ class EveryRank(ParallelBackendBase):
     default_n_jobs = -1
     supports_retrieve_callback = True
 
-    def __init__(self, timeout: float = 300.0) -> None:
-        super().__init__()
+    def __init__(self, timeout: float = 300.0, nesting_level: int | None = None) -> None:
+        super().__init__(nesting_level)
         self.timeout = checked_timeout(timeout)
 
     @property

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 from threadpoolctl import threadpool_limits
 
-from ranktrees.mpi.launching import ADDRESS, KEY
+from ranktrees.mpi.launching import ADDRESS, KEY, announce_none
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Receiver, unpack
 from ranktrees.mpi.spmd import world
 from ranktrees.processes.communicator import RankError
@@ -99,7 +99,7 @@ class Worker:
     def packed(self, error: BaseException) -> bytes:
         """The pickled error, or a `RankError` about it if it cannot be pickled or would end the driver."""
         with contextlib.suppress(Exception):
-            if isinstance(error, Exception):
+            if isinstance(error, (Exception, KeyboardInterrupt)):
                 return cloudpickle.dumps(error)
         told = f"rank {self.ranks.rank} failed: {type(error).__name__}: {error}"
         return cloudpickle.dumps(RankError(told))
@@ -113,6 +113,7 @@ class Worker:
 def main() -> None:
     host, port = os.environ[ADDRESS].rsplit(":", 1)
     ranks = world()
+    announce_none()
     connection = Client((host, int(port)), authkey=bytes.fromhex(os.environ[KEY]))
     threadpool_limits(effective_n_threads(None))
     Worker(ranks, connection).run()

@@ -19,7 +19,7 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge, wait
 from typing import Any
@@ -59,8 +59,7 @@ def callers(server: socket.socket, key: bytes) -> Iterator[queue.SimpleQueue[Any
         with sock, contextlib.suppress(AuthenticationError, EOFError, OSError):  # not one of our ranks
             sock.setblocking(True)
             caller = Connection(sock.dup().detach())
-            deliver_challenge(caller, key)
-            answer_challenge(caller, key)
+            _prove(caller, key, deliver_challenge, answer_challenge)
             greeting = caller.recv()
             sock.close()  # from now on this connection is not ended here
             accepted.put((caller, greeting))
@@ -104,8 +103,7 @@ def call(address: tuple[str, int], key: bytes, greeting: object, last: float) ->
         alarm = threading.Timer(last - time.monotonic(), shut_down, [sock])
         alarm.start()
         try:
-            answer_challenge(connection, key)
-            deliver_challenge(connection, key)
+            _prove(connection, key, answer_challenge, deliver_challenge)
             connection.send(greeting)
         except BaseException:
             connection.close()
@@ -114,6 +112,15 @@ def call(address: tuple[str, int], key: bytes, greeting: object, last: float) ->
             alarm.cancel()
             alarm.join()
     return connection
+
+
+def _prove(connection: Connection, key: bytes, *steps: Callable[[Connection, bytes], None]) -> None:
+    """Prove to each other that both have the key. What another program says is an AuthenticationError."""
+    try:
+        for step in steps:
+            step(connection, key)
+    except (AssertionError, ValueError) as error:
+        raise AuthenticationError("it does not speak the language of ranks") from error
 
 
 def limit_waits(connection: Connection, seconds: float) -> socket.socket:

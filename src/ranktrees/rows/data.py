@@ -382,6 +382,7 @@ def check_validation(
     communicator.agree(**{"whether there are validation rows": bool(given or eval_given)})
     if not given and not eval_given:
         return None
+    given = given if not eval_given else [name for name in given if name != "sample_weight_val"]
     if given and eval_given:
         raise ValueError(
             f"{given[0]} and {eval_given[0]} are both given; expected one validation set: pass X_val, y_val "

@@ -30,6 +30,7 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_array
 
 from ranktrees.rows.values import as_seen
+from ranktrees.support.files import replacing
 from ranktrees.support.numeric import is_whole, unmasked
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
+_LONGEST_LINE = 1 << 26  # some four million pairs; a compressed file of little may hold a line of far more
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
@@ -50,7 +52,8 @@ _PARTS = ("train", "vali", "test")
 # which Python reads 4300.
 _LONGEST = 1000
 
-# In patterns of bytes, [^\S\n] is white space within a line.
+# In patterns of bytes, [^\S\n] is white space within a line. No pattern matches a text in two ways: it would
+# try all of them before it refused the text, which may be long.
 _QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
 _ROW = re.compile(
     rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>" + _QUERY + rb")(?=[\s#]|\Z)"
@@ -58,8 +61,9 @@ _ROW = re.compile(
     re.MULTILINE,
 )
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
-_NUMBER = re.compile(rb"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
+_NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 _QID = re.compile(_QUERY)
+_ANY_ROW = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)  # well-formed or not
 
 
 @overload
@@ -145,9 +149,9 @@ def load_letor(
     Raises
     ------
     ValueError
-        If a line is malformed or names an implausibly large feature (the message gives the file and the
-        number of the line, counted from 1), if the file has no rows or no features, or if `absent`, `dtype`
-        or `n_features` is out of range.
+        If a line is malformed, longer than 64 MiB, or names an implausibly large feature (the message gives
+        the file and the number of the line, counted from 1), if the file has no rows or no features, or if
+        `absent`, `dtype` or `n_features` is out of range.
 
     See Also
     --------
@@ -294,6 +298,7 @@ def dump_letor(
 ) -> None:
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
+    The file takes its place once it is complete; until then, what was at the path stays as it was.
     Values are written with as few digits as distinguish them in their own type, float32 or float64. Features
     that a line does not name are zeros or, if a dense `X` has missing values, missing. In the latter case
     read the file with ``absent=nan``. If no row would name the last feature, the first row does, so that the
@@ -366,7 +371,7 @@ def dump_letor(
         X.sum_duplicates()
 
     last_is_unnamed = _entries(X[:, [n_features - 1]], keep_zeros)[0].size == 0
-    with _open(path, "wb") as stream:
+    with _writing(path) as stream:
         for start in range(0, n_rows, _BLOCK_ROWS):
             stop = min(start + _BLOCK_ROWS, n_rows)
             row, feature, value = _entries(X[start:stop], keep_zeros)
@@ -399,13 +404,35 @@ def _open(path: Any, mode: str) -> Any:
                 f"{_name(path)} is open as text; expected a path or a file open in mode {mode!r}."
             )
         return nullcontext(path)
-    path = Path(path)
-    if path.suffix in _NOT_OPENED:
+    return _OPENERS.get(_suffix(path), open)(path, mode)
+
+
+def _suffix(path: PathLike) -> str:
+    """The suffix of a path, which says how the file is compressed."""
+    suffix = Path(path).suffix
+    if suffix in _NOT_OPENED:
         raise ValueError(
-            f"{path} ends in {path.suffix!r}; expected a text file, or one whose name ends in "
+            f"{path} ends in {suffix!r}; expected a text file, or one whose name ends in "
             f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all."
         )
-    return _OPENERS.get(path.suffix, open)(path, mode)
+    return suffix
+
+
+@contextmanager
+def _writing(path: Any) -> Iterator[Any]:
+    """Open a file to write. What was at a path is replaced once all is written."""
+    if hasattr(path, "write"):
+        with _open(path, "wb") as stream:
+            yield stream
+        return
+    suffix = _suffix(path)
+    with replacing(path, "the rows") as file:
+        if suffix == ".gz":
+            opened: Any = gzip.GzipFile(os.fspath(path), "wb", fileobj=file)  # which has the name in it
+        else:
+            opened = _OPENERS[suffix](file, "wb") if suffix in _OPENERS else nullcontext(file)
+        with opened as stream:
+            yield stream
 
 
 @contextmanager
@@ -422,11 +449,18 @@ def _reading(path: Any) -> Iterator[Any]:
         ) from error
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def _blocks(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, each with the number of its first line."""
     line = 1
     while block := stream.read(_BLOCK_BYTES):
-        block += stream.readline()
+        end = stream.readline(_LONGEST_LINE)
+        if len(end) == _LONGEST_LINE and not end.endswith(b"\n"):
+            line += block.count(b"\n")
+            raise ValueError(
+                f"{name}, line {line}: longer than {_LONGEST_LINE >> 20} MiB; expected "
+                "a row in each line, and line feeds between them."
+            )
+        block += end
         yield line, block.removeprefix(codecs.BOM_UTF8) if line == 1 else block
         line += block.count(b"\n")
 
@@ -482,7 +516,7 @@ def _scan(paths: Iterable[Any]) -> _Seen:
     seen = _Seen()
     for path in paths:
         with _reading(path) as stream:
-            for first_line, block in _blocks(stream):
+            for first_line, block in _blocks(stream, _name(path)):
                 for number, line in enumerate(block.split(b"\n"), first_line):
                     line = line.partition(b"#")[0]
                     if n_colons := line.count(b":"):
@@ -577,7 +611,7 @@ def _read(
     With each block comes a function that returns the first line of the block that names a given feature.
     """
     with _reading(path) as stream:
-        for first_line, block in _blocks(stream):
+        for first_line, block in _blocks(stream, _name(path)):
             rows, X, y = _parse(block, _name(path), first_line, n_features, dtype)
             if rows:
                 queries, ids = np.array([qid for _, qid, _, _ in rows]), [text for _, _, _, text in rows]
@@ -606,15 +640,18 @@ def _parse(
                 X = X[:, :0]  # the parser makes one feature of none
     except (ValueError, OverflowError) as error:
         failure = error
-    suspect = (
-        failure is not None
-        or not rows
-        or len(rows) != len(y)
-        or not np.isfinite(y).all()
-        or np.isinf(X.data).any()
-        or (n_features is not None and X.shape[1] > n_features)
-        or any(b"_" in label or b"_" in pairs for label, _, pairs, _ in rows)
-    )
+    if failure is not None:
+        suspect = True
+    elif not rows:
+        suspect = _ANY_ROW.search(block) is not None
+    else:
+        suspect = (
+            len(rows) != len(y)
+            or not np.isfinite(y).all()
+            or np.isinf(X.data).any()
+            or (n_features is not None and X.shape[1] > n_features)
+            or any(b"_" in label or b"_" in pairs for label, _, pairs, _ in rows)
+        )
     if suspect:
         for number, line in enumerate(block.split(b"\n"), first_line):
             if problem := _find_problem(line, n_features, dtype):

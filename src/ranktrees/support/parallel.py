@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import os
 from collections.abc import Collection, Sequence
@@ -9,7 +10,7 @@ from fractions import Fraction
 
 import joblib
 
-from ranktrees._core.support import simd
+from ranktrees._core.support import simd, threads
 from ranktrees._core.support.threads import max_threads
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.warning import warn
@@ -27,8 +28,16 @@ if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_
 
 _part = Fraction(1)  # the part of the processors that other ranks leave to this process
 
-# OpenMP's threads do not survive a fork, and a child process that asks for them waits for ever.
+# OpenMP's threads do not survive a fork, and a child process that asks for them waits for ever, whichever
+# library has started them. So they are ended before a fork; the next that needs some starts new ones.
 _state = {"threads_started": False, "forked_from_threads": False}
+_SOFT_PAUSE = 1  # omp_pause_soft
+_pause_threads = getattr(ctypes.CDLL(threads.__file__), "omp_pause_resource_all", None)  # since OpenMP 5.0
+
+
+def _end_threads() -> None:
+    if _pause_threads is not None and _pause_threads(_SOFT_PAUSE) == 0:
+        _state["threads_started"] = False
 
 
 def _note_fork() -> None:
@@ -36,7 +45,7 @@ def _note_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_note_fork)
+    os.register_at_fork(before=_end_threads, after_in_child=_note_fork)
 
 
 @functools.lru_cache(maxsize=8)
@@ -112,8 +121,8 @@ def effective_n_threads(n_jobs: int | None, n_values: int | None = None) -> int:
     Returns
     -------
     n_threads : int
-        At least 1. In a process that was forked after its parent had started threads, it is 1, and there is
-        one warning.
+        At least 1. In a process that was forked from one whose threads could not be ended before, it is 1,
+        and there is one warning.
 
     Raises
     ------
@@ -143,7 +152,7 @@ def effective_n_threads(n_jobs: int | None, n_values: int | None = None) -> int:
         if not _state.get("warned"):
             _state["warned"] = True
             warn(
-                "This process was forked after its parent had started threads, which do not survive a fork: "
+                "This process was forked from one whose threads were running, which do not survive a fork: "
                 "ranktrees uses one thread here. Start processes with 'spawn' or 'forkserver' for more.",
                 RuntimeWarning,
             )

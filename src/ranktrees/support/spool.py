@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
+from ranktrees.support.files import naming
+
 if TYPE_CHECKING:
     from ranktrees.support.annotations import PathLike
 
@@ -58,6 +60,7 @@ class Spool:
     ndim = 2
 
     def __init__(self, folder: PathLike | None = None) -> None:
+        self._folder = tempfile.gettempdir() if folder is None else folder
         self._file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
         weakref.finalize(self, self._file.close)
         self._dtypes: list[np.dtype[Any]] = []  # one per part
@@ -79,7 +82,9 @@ class Spool:
         columns = np.ascontiguousarray((rows.toarray() if sparse.issparse(rows) else rows).T)
         self._dtypes.append(columns.dtype)
         self._begins.append(self._file.seek(0, os.SEEK_END))
-        self._file.write(columns.data.cast("B"))
+        with naming(self._folder, "a temporary file of rows"):
+            self._file.write(columns.data.cast("B"))
+            self._file.flush()
         self.n_features = len(columns)
         self.bounds.append(self.bounds[-1] + columns.shape[1])
 

@@ -28,7 +28,7 @@ import numpy as np
 
 from ranktrees.binning.codes import Codes
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.support.files import replace_file, require_place
+from ranktrees.support.files import remove_file, replace_file, require_writable
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.version import __version__
 from ranktrees.training.callbacks import Checkpointing
@@ -44,6 +44,22 @@ MAGIC = b"\x89RKC\r\n\x1a\n"
 HEAD = struct.Struct("<8sQQ")
 DIGEST_SIZE = 32
 DIGEST = "SHA-256: "
+
+
+def _are_numbers(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is float for value in values)
+
+
+# What the text must contain, by name.
+VALID: dict[str, Callable[[Any], bool]] = {
+    "seed": lambda seed: type(seed) is int and 0 <= seed < 1 << 64,
+    "trained": lambda trained: (
+        isinstance(trained, dict) and all(isinstance(v, str) for v in trained.values())
+    ),
+    "train_scores": _are_numbers,
+    "validation_scores": _are_numbers,
+    "learned": lambda learned: isinstance(learned, list) and all(map(_are_numbers, learned)),
+}
 
 # Parameters that change no tree, and parameters that only show in the scores from which boosting starts.
 SILENT = ("n_jobs", "verbose", "checkpoint", "checkpoint_every", "max_iter", "n_estimators")
@@ -115,10 +131,8 @@ class Checkpoint:
             header = json.loads(body[HEAD.size : model])
         except RecursionError as error:
             raise ValueError("its text is nested too deeply") from error
-        kinds = {"seed": int, "trained": dict}
-        kinds |= dict.fromkeys(["train_scores", "validation_scores", "learned"], list)
-        for name, kind in kinds.items():
-            if not isinstance(header, dict) or not isinstance(header.get(name), kind):
+        for name, is_valid in VALID.items():
+            if not isinstance(header, dict) or not is_valid(header.get(name)):
                 raise ValueError(f"it is damaged: its {name} is missing, or of the wrong type")
         return cls(ensemble=Ensemble.from_bytes(body[model:]), **header)
 
@@ -144,8 +158,8 @@ class CheckpointFile:
     ------
     ValueError
         If the file is not a checkpoint, or is damaged.
-    FileNotFoundError, IsADirectoryError
-        If its folder does not exist, or if the path is that of a folder.
+    OSError
+        If no file can be made there: if its folder does not exist or cannot be written to, for instance.
     """
 
     def __init__(self, path: PathLike | None, every: int, communicator: Communicator) -> None:
@@ -167,7 +181,7 @@ class CheckpointFile:
 
     def _bytes(self) -> bytes | None:
         path = Path(self.path)
-        require_place(path, "checkpoint")
+        require_writable(path, "the checkpoint")
         return path.read_bytes() if path.exists() else None
 
     def going_on(self, start: Checkpoint, what_is_trained: Callable[[], dict[str, str]]) -> Checkpoint:
@@ -201,6 +215,11 @@ class CheckpointFile:
             raise ValueError(
                 f"checkpoint={os.fspath(self.path)!r} was written by another fit: {differ}. Expected the "
                 "same fit, to continue from there; delete the file to train anew, or use another path."
+            )
+        if (n_found := len(self.found.learned)) != (n := len(start.learned)):
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path)!r} is damaged: it holds {n_found} things that the "
+                f"loss has learned, expected {n}; delete the file to train anew, or use another path."
             )
         return self.found
 
@@ -240,7 +259,7 @@ class CheckpointFile:
         ) -> None:
             scores: dict[str, Any] = {"train_scores": train_scores, "validation_scores": validation_scores}
             checkpoint = replace(so_far, ensemble=ensemble, learned=learned(), **scores)
-            replace_file(self.path, checkpoint.to_bytes())
+            replace_file(self.path, checkpoint.to_bytes(), "the checkpoint")
 
         scores = so_far.train_scores, so_far.validation_scores
         return [Checkpointing(callbacks, write, self.every, *scores)]
@@ -249,7 +268,7 @@ class CheckpointFile:
 def remove_checkpoint(path: PathLike | None, communicator: Communicator) -> None:
     """Remove the file, since the fit has succeeded."""
     if path is not None and communicator.rank == 0:
-        Path(path).unlink(missing_ok=True)
+        remove_file(path)
 
 
 # ---- what is trained from what ----------------------------------------------------------------------------
