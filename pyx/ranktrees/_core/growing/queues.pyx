@@ -171,7 +171,8 @@ cdef class BestLeaves(Queue):
         self.n += 1
 
     cdef int64_t n_next(self, int64_t limit) noexcept:
-        cdef int64_t most = min(self.n, 1 if self.one_by_one else limit, limit), n = min(1, most), n_before = 1
+        cdef int64_t most = min(self.n, limit, 1) if self.one_by_one else min(self.n, limit)
+        cdef int64_t n = min(1, most), n_before = 1
         cdef double ratio = self.sum_of_ratios / self.n_ratios if self.n_ratios else 1.0
         cdef double promise = ratio * self.promised[0] if n else 0.0  # of the generation that comes next
         while n < most:
