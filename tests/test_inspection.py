@@ -85,6 +85,24 @@ def test_contributions_sum_to_scores(model):
     assert (contributions(model, X[:3])[0] == contributions(model, X)[0][:3]).all()
 
 
+def test_contributions_of_sparse_rows_are_sparse():
+    """A hundred thousand columns of which few are used: dense they would take 400 MB."""
+    columns = np.sort(np.random.default_rng(0).permutation(100_000)[: X.shape[1]])
+    wide = sp.coo_array(X)
+    wide = sp.csr_matrix((wide.data, (wide.row, columns[wide.col])), shape=(len(X), 100_000))
+    for model in (HistGBRTRegressor(max_iter=5, random_state=0), HistGBRTClassifier(max_iter=5, random_state=0)):
+        expected = contributions(model.fit(X, Y), X)
+        parts, start = contributions(model.fit(wide, Y), wide)
+        several = isinstance(parts, list)
+        assert several == (len(expected[0].shape) == 3)
+        np.testing.assert_array_equal(start, expected[1])
+        for number, part in enumerate(parts if several else [parts]):
+            dense = expected[0][:, number] if several else expected[0]
+            assert part.shape == wide.shape
+            assert part.nnz == np.count_nonzero(dense)
+            np.testing.assert_allclose(part[:, columns].toarray(), dense, rtol=1e-9, atol=1e-12)
+
+
 def test_contributions_are_of_the_score_before_a_link():
     classifier = HistGBRTClassifier(max_iter=5, random_state=0).fit(X, Y > 1)
     check_sums(classifier, X, classifier.decision_function(X))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 VALUES_AT_ONCE = 2**18  # nodes times points times rows, so that the working set stays in the second cache
 
 
-def contributions(model: Any, X: RowsLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def contributions(model: Any, X: RowsLike) -> tuple[Any, NDArray[np.float64]]:
     r"""Return what each feature adds to the score of each row, as Shapley values.
 
     A score is the sum of a start, which all rows have in common, and of what each feature adds to it,
@@ -42,9 +42,10 @@ def contributions(model: Any, X: RowsLike) -> tuple[NDArray[np.float64], NDArray
 
     Returns
     -------
-    contributions : ndarray of float64, shape (n_rows, n_features)
-        The contribution of each feature to the score of each row. If each of several classes has a score, the
-        shape is (n_rows, n_classes, n_features).
+    contributions : ndarray or CSR array of float64, shape (n_rows, n_features)
+        The contribution of each feature to the score of each row. For a sparse X, they are sparse, too: only
+        features that the trees use contribute. If each of several classes has a score, the shape is (n_rows,
+        n_classes, n_features), and for a sparse X there is a list of one CSR array for each class.
     start : ndarray of float64, shape (n_rows,) or (n_rows, n_classes)
         The start of each row. It is the same number for all rows, unless boosting started from a model that
         is not made of trees of this library. In that case the start includes the predictions of that model.
@@ -99,28 +100,38 @@ def contributions(model: Any, X: RowsLike) -> tuple[NDArray[np.float64], NDArray
     each = [_contributions_to(ensemble, rows, start) for ensemble in model._ensembles]
     if len(each) == 1:
         return each[0]
-    parts, starts = (np.stack(of_classes, axis=1) for of_classes in zip(*each, strict=True))
-    return parts, starts
+    parts, starts = zip(*each, strict=True)
+    return list(parts) if sparse.issparse(rows) else np.stack(parts, axis=1), np.stack(starts, axis=1)
 
 
 def _contributions_to(
     ensemble: Ensemble, rows: Any, start: np.ndarray | None
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Any, np.ndarray]:
     start = np.full(rows.shape[0], ensemble.base) if start is None else np.array(start, np.float64)
     scale = 1 / len(ensemble) if ensemble.average and len(ensemble) else 1.0
-    parts = np.zeros((ensemble.n_features, rows.shape[0]))
+    used = np.unique(ensemble.nodes["feature"])
+    used = used[used >= 0]
+    parts = np.zeros((len(used), rows.shape[0]))
     for number, tree in enumerate(ensemble):
         if not (tree.nodes["count"] > 0).all():
             raise ValueError(
                 f"tree {number} has nodes with a count of 0; expected the number of training rows in each: "
                 "these weigh the two sides of a split on a feature whose value is unknown."
             )
-        start += scale * _add_tree(ensemble, tree.nodes, rows, scale, parts)
-    return np.ascontiguousarray(parts.T), start
+        start += scale * _add_tree(ensemble, tree.nodes, rows, scale, used, parts)
+    shape = rows.shape[0], ensemble.n_features
+    if sparse.issparse(rows):
+        places = np.nonzero(parts.T)
+        return sparse.csr_array((parts.T[places], (places[0], used[places[1]])), shape), start
+    of_all = np.zeros(shape)
+    of_all[:, used] = parts.T
+    return of_all, start
 
 
-def _add_tree(ensemble: Ensemble, nodes: np.ndarray, rows: Any, scale: float, parts: np.ndarray) -> float:
-    """Add what each feature contributes to the value of a tree, and return its expected value.
+def _add_tree(
+    ensemble: Ensemble, nodes: np.ndarray, rows: Any, scale: float, used: np.ndarray, parts: np.ndarray
+) -> float:
+    """Add what each used feature contributes to the value of a tree, and return its expected value.
 
     An edge has the number of the node that it leads to. The edge to the root is one that all rows take.
     """
@@ -166,7 +177,7 @@ def _add_tree(ensemble: Ensemble, nodes: np.ndarray, rows: Any, scale: float, pa
             sums[split] = sums[left[split]] + sums[right[split]]
         gap = (goes - share) / factor
         of_edges = np.einsum("p,epr->er", weights, sums * (gap - gap[above]))
-        np.add.at(parts[:, first : first + at_once], feature[1:], of_edges[1:])
+        np.add.at(parts[:, first : first + at_once], np.searchsorted(used, feature[1:]), of_edges[1:])
     return reached @ leaf_value
 
 
