@@ -90,7 +90,10 @@ def test_contributions_of_sparse_rows_are_sparse():
     columns = np.sort(np.random.default_rng(0).permutation(100_000)[: X.shape[1]])
     wide = sp.coo_array(X)
     wide = sp.csr_matrix((wide.data, (wide.row, columns[wide.col])), shape=(len(X), 100_000))
-    for model in (HistGBRTRegressor(max_iter=5, random_state=0), HistGBRTClassifier(max_iter=5, random_state=0)):
+    for model in (
+        HistGBRTRegressor(max_iter=5, random_state=0),
+        HistGBRTClassifier(max_iter=5, random_state=0),
+    ):
         expected = contributions(model.fit(X, Y), X)
         parts, start = contributions(model.fit(wide, Y), wide)
         several = isinstance(parts, list)

@@ -104,9 +104,7 @@ def contributions(model: Any, X: RowsLike) -> tuple[Any, NDArray[np.float64]]:
     return list(parts) if sparse.issparse(rows) else np.stack(parts, axis=1), np.stack(starts, axis=1)
 
 
-def _contributions_to(
-    ensemble: Ensemble, rows: Any, start: np.ndarray | None
-) -> tuple[Any, np.ndarray]:
+def _contributions_to(ensemble: Ensemble, rows: Any, start: np.ndarray | None) -> tuple[Any, np.ndarray]:
     start = np.full(rows.shape[0], ensemble.base) if start is None else np.array(start, np.float64)
     scale = 1 / len(ensemble) if ensemble.average and len(ensemble) else 1.0
     used = np.unique(ensemble.nodes["feature"])
