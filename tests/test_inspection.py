@@ -25,6 +25,7 @@ from ranktrees import (
 from ranktrees.inspection import local_optimum
 from reference import inspection as slow
 from reference import scoring as reference
+from widths import outputs_of
 
 X, Y, QID = make_ranking(30, rows_per_query=15, n_features=8, random_state=0, return_X_y_qid=True)
 
@@ -57,13 +58,31 @@ def test_contributions_are_shapley_values(seed, dtype):
     np.testing.assert_allclose(start, expected_start, rtol=1e-12)
 
 
-def test_rows_go_in_parts(monkeypatch):
+def test_sparse_rows_go_in_parts(monkeypatch):
     ensemble = random_ensemble(7)
-    rows = reference.random_rows(np.random.default_rng(7), ensemble, 23)
+    rows = sp.csr_array(np.nan_to_num(reference.random_rows(np.random.default_rng(7), ensemble, 23)))
     parts, start = contributions(ensemble, rows)
-    monkeypatch.setattr("ranktrees.inspection.contributing.VALUES_AT_ONCE", 200)
-    for found, expected in zip(contributions(ensemble, rows), (parts, start), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    monkeypatch.setattr("ranktrees.inspection.contributing.VALUES_AT_ONCE", 20)
+    found, found_start = contributions(ensemble, rows)
+    assert found.toarray().tobytes() == parts.toarray().tobytes()
+    assert found_start.tobytes() == start.tobytes()
+
+
+CONTRIBUTIONS_OF_DEEP_TREES = """
+from ranktrees import RandomForestRanker, contributions, make_ranking
+X, y, qid = make_ranking(40, random_state=0, return_X_y_qid=True)
+forest = RandomForestRanker(3, random_state=0).fit(X, y, qid=qid)
+digests = set()
+for n_jobs in (1, 3):
+    parts, start = contributions(forest.set_params(n_jobs=n_jobs), X[:200])
+    digests.add(parts.tobytes() + start.tobytes())
+[digest] = digests
+print(digest.hex())
+"""
+
+
+def test_contributions_are_the_same_for_any_threads_and_registers():
+    assert len(outputs_of(CONTRIBUTIONS_OF_DEEP_TREES)) == 1
 
 
 @pytest.mark.parametrize(
