@@ -169,3 +169,13 @@ def test_warnings_that_are_errors_leave_the_estimator_as_it_was():
             ranker.fit(X, y, qid=qid)
     assert not hasattr(ranker, "ensemble_")
     assert vars(ranker).keys() == vars(LambdaMARTRanker()).keys()
+
+
+@pytest.mark.parametrize("with_queries", [False, True])
+def test_levels_that_say_nothing_of_others(with_queries):
+    rows = np.column_stack([X[:, 0], np.arange(len(X))])
+    unit, queries = ("query", {"qid": qid}) if with_queries else ("row", {})
+    model = HistGBRTRegressor(max_iter=3, categorical_features=[1], min_samples_leaf=5)
+    (doubt,) = doubts(lambda: model.fit(rows, y, **queries))
+    assert f"each level of the categorical feature 1 is in a single {unit}" in doubt
+    assert model.feature_importances_[1] == 0

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees.estimators.ensemble_ranker import fitted_trees
-from ranktrees.model.ensemble import depths_of, unpack
+from ranktrees.model.ensemble import depths_of
 from ranktrees.rows import check_rows
 
 if TYPE_CHECKING:
@@ -188,6 +188,6 @@ def _goes_left(ensemble: Ensemble, nodes: np.ndarray, rows: Any) -> np.ndarray:
     for i in np.flatnonzero(nodes["categories"] >= 0):
         known = ensemble.categories[nodes["feature"][i]]
         missing[i] = ~np.isin(values[i], known)
-        code = np.searchsorted(known, np.where(missing[i], -np.inf, values[i]))
-        left[i] = unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, code]
+        place = np.searchsorted(known, np.where(missing[i], -np.inf, values[i]))
+        left[i] = ensemble._goes_left(nodes[i])[place]
     return np.where(missing, nodes["missing_left"][:, None] > 0, left)
