@@ -21,9 +21,10 @@ from ranktrees.support.spool import Spool
 if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
 
-__all__ = ["MOST_BINS", "entries_of_columns", "find_edges", "row_limits"]
+__all__ = ["MOST_BINS", "MOST_LEVELS", "entries_of_columns", "find_edges", "row_limits"]
 
 MOST_BINS = 255
+MOST_LEVELS = 65_535
 _NO_LIMIT = 1 << 30
 _WEIGHT_BITS = 30
 _EXACT_BITS = 53
@@ -87,9 +88,11 @@ class _Columns:
     ) -> list[tuple[Any, ...]]:
         """Return how many cuts (or categories) each column has, and the first of them. The values are lost.
 
-        All cuts are returned, but at most 255 categories.
+        All cuts are returned, but at most 65,535 categories.
         """
-        room = len(self.spare[0]) if max_bins is None else 0
+        room, longest = 0, len(self.spare[0])
+        if max_bins is None or is_categorical.any():
+            room = longest if max_bins is None else min(longest, MOST_LEVELS)
         edges = np.empty((len(self.sizes), max(MOST_BINS, room)))
         n_edges = np.empty(len(self.sizes), dtype=np.int64)
         _kernels.find_edges(

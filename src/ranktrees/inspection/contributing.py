@@ -10,7 +10,6 @@ from scipy import sparse
 
 from ranktrees._core.inspection.paths import TreePaths
 from ranktrees.estimators.ensemble_ranker import fitted_trees
-from ranktrees.model.ensemble import unpack
 from ranktrees.rows import check_rows
 
 if TYPE_CHECKING:
@@ -168,6 +167,5 @@ def _goes_left(ensemble: Ensemble, node: np.void, values: np.ndarray) -> np.ndar
     """Return whether a split on a category sends each value left."""
     known = ensemble.categories[node["feature"]]
     is_known = np.isin(values, known)
-    codes = np.searchsorted(known, np.where(is_known, values, -np.inf))
-    left = unpack(ensemble.bitsets[node["categories"]][None])[0, codes]
-    return np.where(is_known, left, node["missing_left"] > 0)
+    places = np.searchsorted(known, np.where(is_known, values, -np.inf))
+    return np.where(is_known, ensemble._goes_left(node)[places], node["missing_left"] > 0)
