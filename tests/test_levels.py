@@ -22,6 +22,7 @@ from ranktrees import (
     load_lightgbm,
     tree_table,
 )
+from ranktrees.binning.codes import Codes
 from ranktrees.binning.levels import FOLDS, Levels, Targets
 from ranktrees.binning.mapper import BinMapper
 from ranktrees.datasets import Batches
@@ -110,12 +111,30 @@ def test_training_rows_are_coded_by_other_folds_and_others_by_all(asarray):
     targets = Targets.of(labels, None, np.arange(3000))
     X = asarray(np.column_stack([column, labels]))
     mapper = BinMapper.fit(X, categorical=[True, False], targets=targets)
-    codes = mapper.codes(X, folds=targets.folds)
+    codes = Codes.of(mapper.codes(X, folds=targets.folds))
     levels = mapper.levels[0]
-    np.testing.assert_array_equal(codes[:, 0], levels.of(column, mapper.missing_codes[0], targets.folds))
+    np.testing.assert_array_equal(
+        codes.of_feature(0), levels.of(column, mapper.missing_codes[0], targets.folds)
+    )
     np.testing.assert_array_equal(mapper.encode(X)[:, 0], levels.of(column, mapper.missing_codes[0]))
     stood_in = mapper.with_stand_ins(X, None, codes)
-    np.testing.assert_array_equal(mapper.encode(stood_in), codes)
+    np.testing.assert_array_equal(mapper.encode(stood_in).T, list(codes))
+
+
+def test_flags_beside_levels_share_bytes_and_models_are_those_of_dense_rows(rows):
+    X, y, _ = rows
+    rng = np.random.default_rng(1)
+    X = np.column_stack([rng.random((len(X), 60)) < 0.02, np.nan_to_num(X)]).astype(np.float32)
+    sparse_X = sparse.csr_array(X)
+    targets = Targets.of(y, None, np.arange(len(y)))
+    codes = BinMapper.fit(sparse_X, categorical=np.arange(64) == 63, targets=targets).codes(sparse_X)
+    assert codes.shape == X.shape
+    assert codes.columns.shape[1] < 12
+    model = regressor(max_iter=6, categorical_features=[63])
+    whole = model.fit(X, y).ensemble_
+    assert model.fit(sparse_X, y).ensemble_ == whole
+    model.set_params(max_iter=3).fit(sparse_X, y)
+    assert model.set_params(max_iter=6, warm_start=True).fit(sparse_X, y).ensemble_ == whole
 
 
 def test_the_most_levels():

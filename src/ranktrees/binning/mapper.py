@@ -25,7 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees._core.binning import binning as _kernels
-from ranktrees.binning.codes import joined, no_codes
+from ranktrees.binning.codes import Codes, joined, no_codes
 from ranktrees.binning.edges import (
     MOST_BINS,
     MOST_LEVELS,
@@ -395,7 +395,8 @@ class BinMapper:
         X, rows = X.copy(), slice(None) if order is None else order
         columns = range(self.n_features) if self.columns is None else self.columns.tolist()
         for feature, own in self.levels.items():
-            at, values = columns[feature], own.stand_ins(self.n_bins[feature])[codes[:, feature]]
+            stand_ins = own.stand_ins(self.n_bins[feature])
+            at, values = columns[feature], stand_ins[Codes.of(codes).of_feature(feature)]
             if sparse.issparse(X):
                 column = X[:, [at]].toarray()
                 column[rows, 0] = values
@@ -417,7 +418,7 @@ class BinMapper:
         folds: np.ndarray | None = None,
     ) -> Any:
         """Return the codes of rows, as `encode` does; of sparse rows as `Codes`, with joint columns."""
-        if not sparse.issparse(X) or self.n_bins.max(initial=0) > MOST_BINS or self.levels:
+        if not sparse.issparse(X) or self.n_bins.max(initial=0) > MOST_BINS:
             return self.encode(X, order, n_threads, folds)
         order = self._check(X, order)
         X = X if self.columns is None else X[:, self.columns]
@@ -438,8 +439,12 @@ class BinMapper:
             codes,
         )
         usual = self._encode(np.zeros((1, self.n_features), X.dtype), None, 1)[0]
-        lone = np.where(self.is_categorical, -1, self.missing_codes).astype(np.int32)
-        return joined(len(begins), (first, rows, codes), np.ascontiguousarray(usual), lone)
+        lone = np.where(self.is_unordered, -1, self.missing_codes).astype(np.int32)
+        found = joined(len(begins), (first, rows, codes), np.ascontiguousarray(usual), lone)
+        for feature, own in self.levels.items():
+            column = found.columns[:, found.column_of[feature]]
+            column[:] = own.of(_column(X, feature, order), self.missing_codes[feature], folds)
+        return found
 
     def encode(
         self,

@@ -512,6 +512,7 @@ cdef bint encode_column(
     cdef const uint64_t *found_by
     cdef uint32_t category[BLOCK_ROWS]
     cdef int64_t place
+    category[0] = 0  # for compilers, which do not see that only categories have answers
     if column.first_category >= 0:
         for i in range(n_rows):
             place = place_of(asked.categories + column.first_category, column.n_categories, values[i])
