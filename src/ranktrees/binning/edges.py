@@ -90,28 +90,33 @@ class _Columns:
 
         All cuts are returned, but at most 65,535 categories.
         """
-        room, longest = 0, len(self.spare[0])
-        if max_bins is None or is_categorical.any():
-            room = longest if max_bins is None else min(longest, MOST_LEVELS)
-        edges = np.empty((len(self.sizes), max(MOST_BINS, room)))
-        n_edges = np.empty(len(self.sizes), dtype=np.int64)
-        _kernels.find_edges(
-            self.values,
-            self.weights,
-            self.starts,
-            self.sizes,
-            self.zero_mass,
-            is_categorical,
-            _NO_LIMIT if max_bins is None else max_bins,
-            self.pieces,
-            self.doubtful,
-            self.spare,
-            self.spare_weights,
-            edges,
-            n_edges,
-            n_threads,
-        )
-        return [(n, own[:n].copy()) for n, own in zip(n_edges.tolist(), edges, strict=True)]
+        found: list[Any] = [None] * len(self.sizes)
+        for kind in np.unique(is_categorical):
+            own = np.flatnonzero(is_categorical == kind)
+            longest = int(self.sizes[own].max()) + 1  # zero may be one more
+            room = MOST_BINS
+            if kind or max_bins is None:
+                room = longest if max_bins is None else min(longest, MOST_LEVELS)
+            edges, n_edges = np.empty((len(own), room)), np.empty(len(own), dtype=np.int64)
+            _kernels.find_edges(
+                self.values,
+                self.weights,
+                self.starts[own],
+                self.sizes[own],
+                self.zero_mass[own],
+                is_categorical[own],
+                _NO_LIMIT if max_bins is None else max_bins,
+                self.pieces,
+                self.doubtful,
+                self.spare,
+                self.spare_weights,
+                edges,
+                n_edges,
+                n_threads,
+            )
+            for j, n, of_column in zip(own.tolist(), n_edges.tolist(), edges, strict=True):
+                found[j] = n, of_column[:n].copy()
+        return found
 
     def distinct(self, n_threads: int) -> np.ndarray:
         """Make each value of a column occur once, and return the masses of the values in the same places.
