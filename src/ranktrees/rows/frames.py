@@ -193,7 +193,17 @@ def _values(column: Any) -> list[Any]:
 
 
 class OrderedLevels(tuple[Any, ...]):
-    """All levels of an ordered category, in their order: their codes are compared, as numbers are."""
+    """All levels of an ordered category, in their order: their codes are compared, as numbers are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ranktrees.rows import OrderedLevels, category_columns
+    >>> X = pd.DataFrame({"size": pd.Categorical(["S", "L"], ["S", "M", "L"], ordered=True)})
+    >>> levels = category_columns(X)[0]
+    >>> levels, isinstance(levels, OrderedLevels)
+    (('S', 'M', 'L'), True)
+    """
 
     __slots__ = ()
 
