@@ -1080,6 +1080,88 @@ def test_warm_start_with_other_categories(cls, rows):
         ]
 
 
+SIZES = ["S", "M", "L", "XL"]
+
+
+def with_sizes(rows, levels=SIZES, ordered=True):
+    """A frame of sizes, of which no row has "L" and some have none; the same with their codes; and labels."""
+    X, y, _ = rows
+    places = np.random.default_rng(0).choice([0, 1, 3, -1], len(y))
+    sizes = pd.Categorical.from_codes(places, SIZES).set_categories(levels, ordered=ordered)
+    coded = pd.DataFrame({"a": X[:, 0], "size": np.where(places < 0, np.nan, places)})
+    return coded.assign(size=sizes), coded, y + (places == 1)
+
+
+@each
+def test_ordered_categories_are_numbers(cls, rows):
+    frame, coded, y = with_sizes(rows)
+    model = make(cls, 5, max_features=1.0).fit(frame, y, qid=rows[2])
+    of_codes = clone(model).fit(coded, y, qid=rows[2])
+    assert (model.ensemble_.nodes["feature"] == 1).any()
+    assert model.ensemble_.nodes.tobytes() == of_codes.ensemble_.nodes.tobytes()
+    one_of_each = pd.DataFrame({"a": 0.0, "size": [*SIZES, "XS", None]})
+    codes = one_of_each.assign(size=[0, 1, 2, 3, np.nan, np.nan])
+    for dtype in (object, "category", pd.CategoricalDtype(["XS", *SIZES[::-1]], ordered=True)):
+        seen = model.predict(one_of_each.astype({"size": dtype}))
+        np.testing.assert_array_equal(seen, of_codes.predict(codes))
+    for chosen in ([], None):
+        same = clone(model).set_params(categorical_features=chosen).fit(frame, y, qid=rows[2])
+        assert same.ensemble_ == model.ensemble_
+
+
+@each
+def test_ordered_categories_that_are_named_are_categories(cls, rows):
+    frame, _, y = with_sizes(rows)
+    model = make(cls, 5, categorical_features=["size"], max_features=1.0).fit(frame, y, qid=rows[2])
+    nominal = with_sizes(rows, ordered=False)[0]
+    expected = make(cls, 5, max_features=1.0).fit(nominal, y, qid=rows[2])
+    assert (expected.ensemble_.nodes["categories"] >= 0).any()
+    assert model.ensemble_ == expected.ensemble_
+
+
+@each_boosted
+def test_scores_may_have_to_rise_with_ordered_categories(cls, rows):
+    frame, _, y = with_sizes(rows)
+    one_of_each = pd.DataFrame({"a": 0.0, "size": SIZES})
+    for sign in (1, -1):
+        model = make(cls, 20, monotonic_cst={"size": sign}).fit(frame, y, qid=rows[2])
+        assert (sign * np.diff(model.predict(one_of_each)) >= 0).all()
+
+
+@each
+@pytest.mark.parametrize(
+    ("levels", "ordered"), [(SIZES[::-1], True), ([*SIZES, "XXL"], True), (SIZES[:3], True), (SIZES, False)]
+)
+def test_warm_start_needs_the_order_that_trees_compare(cls, levels, ordered, rows):
+    frame, _, y = with_sizes(rows)
+    model = make(cls, 3, warm_start=True, max_features=1.0).fit(frame, y, qid=rows[2])
+    before = model.ensemble_
+    model.set_params(**{number_of_trees(cls): 5})
+    with pytest.raises(
+        ValueError, match=r"column 'size' has the levels .*\('S', 'M', 'L', 'XL'\).*same order"
+    ):
+        model.fit(with_sizes(rows, levels, ordered)[0], y, qid=rows[2])
+    assert model.ensemble_ is before
+    at_once = make(cls, 5, max_features=1.0).fit(frame, y, qid=rows[2])
+    assert model.fit(frame, y, qid=rows[2]).ensemble_.digest() == at_once.ensemble_.digest()
+
+
+@each
+def test_warm_start_may_put_categories_in_order(cls, rows):
+    nominal, _, y = with_sizes(rows, ordered=False)
+    model = make(cls, 3, warm_start=True, max_features=1.0).fit(nominal, y, qid=rows[2])
+    before = model.predict(nominal)
+    model.set_params(**{number_of_trees(cls): 5})
+    with pytest.raises(ValueError, match=r"column 'size' has the levels \('S', 'M'\), .*same levels"):
+        model.fit(with_sizes(rows, SIZES[:2])[0], y, qid=rows[2])
+    model.fit(with_sizes(rows)[0], y, qid=rows[2])
+    *_, after_three = itertools.islice(model.staged_predict(nominal), 3)
+    assert after_three.tolist() == before.tolist()
+    later = model.ensemble_.after(3).nodes
+    assert (later["feature"] == 1).any()
+    assert (later["categories"] < 0).all()
+
+
 @each_boosted
 @pytest.mark.parametrize("init", [None, RandomForestRanker(3, random_state=0), Ridge()], ids=repr)
 def test_warm_start_with_early_stopping(cls, init, rows):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from contextlib import nullcontext
 from enum import IntEnum, StrEnum
 
 import joblib
@@ -186,6 +187,31 @@ def test_levels_that_equal_a_plain_one_are_saved(levels, rows, tmp_path):
     assert read.category_levels == {1: fitted._category_levels[1]}
     assert {type(level) for level in read.category_levels[1]} <= {str, int, float, bool}
     assert EnsembleRanker(read).predict(frame).tobytes() == fitted.predict(frame).tobytes()
+
+
+@pytest.mark.parametrize(
+    "levels", [["low", "mid", "high"], [30, 10, 20], list(pd.interval_range(0, 3))[::-1]]
+)
+def test_levels_in_their_order_are_saved(levels, rows, tmp_path):
+    frame, y, qid = frame_of(rows, levels)
+    dtype = pd.CategoricalDtype(levels, ordered=True)
+    frame["level"] = frame["level"].astype(dtype)
+    fitted = HistGBRTRegressor(max_iter=5, random_state=0, **SMALL).fit(frame, y, qid=qid)
+    assert (fitted.ensemble_.nodes["feature"] == 1).any()
+    saved = isinstance(levels[0], str | int)
+    with nullcontext() if saved else pytest.warns(FitWarning, match=r"not written: 'level' \(Interval\)"):
+        fitted.save(tmp_path / "model.rkt")
+    read = Ensemble.load(tmp_path / "model.rkt")
+    ranker = EnsembleRanker(read, category_levels=None if saved else {"level": levels})
+    average = EnsembleRanker.average([fitted, ranker, fitted])
+    np.testing.assert_allclose(average.predict(frame), fitted.predict(frame), rtol=1e-12)
+    nominal = frame.assign(level=frame["level"].astype(object).astype("category"))
+    for each in (frame, nominal):
+        assert ranker.predict(each).tobytes() == fitted.predict(frame).tobytes()
+    turned = frame.assign(level=frame["level"].cat.reorder_categories(levels[::-1], ordered=True))
+    other = clone(fitted).fit(turned, y, qid=qid)
+    with pytest.raises(ValueError, match=r"column 'level' has the levels .* in the same order"):
+        EnsembleRanker.average([fitted, other])
 
 
 def test_levels_of_other_kinds_are_asked_for(rows, tmp_path):

@@ -629,6 +629,20 @@ def test_levels_that_init_has_not_seen_are_missing_values_to_it(held_out, rows):
     assert again.predict(known, n_trees=0).tobytes() == forest.predict(known).tobytes()
 
 
+def test_init_compares_ordered_categories_in_the_order_of_its_fit(rows):
+    frame, y = frame_of(rows)
+    frame["colour"] = frame["colour"].cat.set_categories(list("roygbv"), ordered=True)
+    forest = clone(FOREST).fit(frame, y, qid=rows[2])
+    other = frame.assign(colour=frame["colour"].cat.reorder_categories(list("bgorvy")))
+    for init in (forest, EnsembleRanker(forest.ensemble_), forest.ensemble_):
+        model = make(init=init).fit(frame, y, qid=rows[2])
+        np.testing.assert_allclose(model.predict(other, n_trees=0), forest.predict(frame), rtol=1e-12)
+        with pytest.raises(
+            ValueError, match=r"'colour' has the levels \('b', .*fitted with \('r', .*same order"
+        ):
+            make(init=init).fit(other, y, qid=rows[2])
+
+
 def test_levels_of_held_out_rows_may_be_unknown_to_init(rows):
     frame, y = frame_of(rows)
     qid = np.repeat(np.arange(20), 20)

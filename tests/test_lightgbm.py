@@ -240,6 +240,42 @@ def test_levels_of_which_there_is_doubt_are_left_out(doubt):
         EnsembleRanker(ensemble).predict(rows)
 
 
+def with_sizes(levels=("S", "M", "L", "XL"), ordered=True):
+    sizes = np.random.default_rng(1).choice(["S", "M", "XL", None], len(X))
+    return frame().assign(size=pd.Categorical(sizes, levels, ordered=ordered), label=Y + (sizes == "XL"))
+
+
+@pytest.mark.parametrize("by", [RandomForestRanker, lightgbm])
+def test_ordered_categories_are_numbers_there_as_here(by, tmp_path):
+    """LightGBM's category columns have a list of levels each, if they are ordered, too."""
+    rows = with_sizes()
+    rows, labels = rows[["clicks", "size", "site"]], rows["label"]
+    if by is lightgbm:
+        booster = train({"min_data_per_group": 5}, rows, labels)
+        ensemble = load_lightgbm(booster)
+    else:
+        ensemble = by(5, random_state=0).fit(rows, labels, qid=QID).ensemble_
+        booster = lightgbm.Booster(model_str=written(ensemble, tmp_path))
+        assert load_lightgbm(booster).category_levels == ensemble.category_levels
+    assert dict(ensemble.category_levels) == {1: ("S", "M", "L", "XL"), 2: ("de", "fr", "uk")}
+    nodes = ensemble.nodes[ensemble.nodes["feature"] == 1]
+    assert len(nodes)
+    assert (nodes["categories"] < 0).all()
+    for each in (rows, with_sizes(["XL", "L", "S", "M"])[list(rows)], with_sizes(ordered=False)[list(rows)]):
+        expected = booster.predict(each)
+        np.testing.assert_allclose(EnsembleRanker(ensemble).predict(each), expected, rtol=1e-12)
+    np.testing.assert_array_equal(booster.predict(each), booster.predict(rows))
+
+
+def test_numbers_beyond_the_levels_leave_no_doubt():
+    rows = frame().assign(kind=10 * (np.arange(len(X)) % 3))[["kind", "site", "clicks"]]
+    called = {"categorical_feature": ["kind", "site"]}
+    booster = train({"min_data_per_group": 5}, rows, Y + rows["kind"] + (rows["site"] == "fr"), **called)
+    ensemble = load_lightgbm(booster)
+    assert dict(ensemble.category_levels) == {1: ("de", "fr", "uk")}
+    np.testing.assert_array_equal(EnsembleRanker(ensemble).predict(rows), booster.predict(rows))
+
+
 @pytest.mark.parametrize("n_levels", [3, 4, 5])
 def test_numbers_may_be_codes_where_there_are_so_many_levels(n_levels):
     """Those of ordered categories of which rows have not the first, say: LightGBM writes [1:3] of both."""

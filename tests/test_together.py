@@ -266,6 +266,34 @@ def test_a_classifier_has_the_classes_of_all_ranks(rows, sparse_rows):
     )
 
 
+def test_ordered_categories_have_one_order(rows):
+    X, y, qid, _ = rows
+    place, levels = np.digitize(X[:, 0], [-0.5, 0.5]), ["low", "mid", "high"]
+
+    def frame(levels, ordered=True):
+        sizes = pd.Categorical(np.array(["low", "mid", "high"])[place], levels, ordered=ordered)
+        return pd.DataFrame({"a": X[:, 1], "size": sizes})
+
+    def make():
+        return LambdaMARTRanker(max_iter=3, random_state=0)
+
+    def fit_some(ranks):
+        own = deal(qid, 2, "one empty")[ranks.rank]
+        with training_with(ranks):
+            return bytes_of(make().fit(frame(levels).iloc[own], y[own], qid=qid[own]))
+
+    assert together(2, fit_some) == [bytes_of(make().fit(frame(levels), y, qid=qid))] * 2
+    for other in (frame(levels[::-1]), frame([*levels, "huge"]), frame(levels, ordered=False)):
+
+        def train(ranks, other=other):
+            own, mine = qid % 2 == ranks.rank, other if ranks.rank else frame(levels)
+            message = r"column 'size' of X has the ordered levels \('low', .* on one rank, and .*one order"
+            with training_with(ranks), pytest.raises(ValueError, match=message):
+                make().fit(mine[own], y[own], qid=qid[own])
+
+        together(2, train)
+
+
 def test_several_classes(rows):
     X, y, qid, weights = rows
     assert_same_model(

@@ -34,6 +34,7 @@ from ranktrees import (
     query_scorer,
     select_source_rows,
 )
+from ranktrees.meta.stacking import stacked
 from reference.scoring import nameless
 
 SMALL = {"max_leaf_nodes": 4, "random_state": 0, "n_jobs": 1}
@@ -745,6 +746,22 @@ def test_levels_of_categories_are_matched_by_name(rows, source, kind):
         model.predict(target).tolist()
         == expected.predict(with_site(rows[0], pd.Categorical(sites[0]))).tolist()
     )
+
+
+def test_ordered_categories_keep_their_order(rows, source):
+    dtype = pd.CategoricalDtype(["uk", "en", "de"], ordered=True)
+    ours, theirs = (
+        with_site(X, pd.Categorical(np.where(X[:, 0] > 0, "de", "uk"), dtype=dtype))
+        for X in (rows[0], source[0])
+    )
+    assert stacked(ours, theirs)["site"].dtype == dtype
+    model = WithSourceRows(RANKER, theirs, source[1], qid_source=source[2], classifier=LIKENESS)
+    model.fit(ours, rows[1], qid=rows[2])
+    assert model.estimator_._category_levels == {4: ("uk", "en", "de")}
+    for ordered, seen in ((False, "a category"), (True, r"an ordered category \('en', 'uk', 'de'\)")):
+        other = theirs.astype({"site": pd.CategoricalDtype(["en", "uk", "de"], ordered)})
+        with pytest.raises(ValueError, match=rf"is {seen} .* an ordered category \('uk', 'en', 'de'\)"):
+            select_source_rows(other, ours, classifier=LIKENESS)
 
 
 def test_levels_may_be_few_or_none_and_numbers_of_any_dtype():

@@ -21,6 +21,7 @@ from sklearn.exceptions import DataConversionWarning
 from ranktrees.rows import (
     FitData,
     MissingQueryWarning,
+    OrderedLevels,
     ValidationRows,
     category_columns,
     check_fit,
@@ -28,6 +29,7 @@ from ranktrees.rows import (
     check_score,
     check_validation,
     find_queries,
+    joined_levels,
     qid_of,
     query_offsets,
     sizes_to_qid,
@@ -795,9 +797,9 @@ def test_names_are_kept_and_compared(frame):
 def categories(words, kind):
     if kind == "pandas":
         return pd.DataFrame({"n": np.arange(len(words)), "c": pd.Categorical(words)})
-    if kind == "pandas ordered":
+    if kind == "pandas unused":
         levels = [*sorted(set(words) - {None}, reverse=True), "unused"]
-        return pd.DataFrame({"n": np.arange(len(words)), "c": pd.Categorical(words, levels, ordered=True)})
+        return pd.DataFrame({"n": np.arange(len(words)), "c": pd.Categorical(words, levels)})
     if kind == "polars":
         return pl.DataFrame({"n": np.arange(len(words)), "c": pl.Series(words, dtype=pl.Categorical)})
     if kind == "polars enum":
@@ -808,7 +810,7 @@ def categories(words, kind):
 
 
 @pytest.mark.parametrize(
-    "kind", ["pandas", "pandas ordered", "pandas arrow", "polars", "polars enum", "arrow"]
+    "kind", ["pandas", "pandas unused", "pandas arrow", "polars", "polars enum", "arrow"]
 )
 def test_category_columns_become_codes_of_the_levels_of_fit(kind):
     ranker = Ranker()
@@ -820,6 +822,31 @@ def test_category_columns_become_codes_of_the_levels_of_fit(kind):
     rows = check_rows(ranker, categories(["NEW", "w", None, "v"], kind), reset=False)
     assert_array_equal(rows[:, 1], [np.nan, 2, np.nan, 1])
     pickle.loads(pickle.dumps(ranker))
+
+
+def test_ordered_categories_become_codes_of_the_levels_of_the_dtype_in_their_order():
+    ranker, levels = Ranker(), ("w", "unused", "u", "v")
+    X = pd.DataFrame({"n": 1.0, "c": pd.Categorical(["v", "u", None, "w"], levels, ordered=True)})
+    assert_array_equal(check_rows(ranker, X, reset=True)[:, 1], [3, 2, np.nan, 0])
+    assert ranker._category_levels == {1: levels}
+    again = pickle.loads(pickle.dumps(ranker))
+    assert type(again._category_levels[1]) is OrderedLevels
+    words = ["unused", "NEW", "u", None]
+    other = pd.CategoricalDtype(["v", "u", "unused", "NEW"], ordered=True)
+    for column in (words, pd.Categorical(words), pd.Series(words, dtype=other)):
+        rows = check_rows(again, pd.DataFrame({"n": 1.0, "c": column}), reset=False)
+        assert_array_equal(rows[:, 1], [1, np.nan, 2, np.nan])
+    for chosen in (["c"], [1], [False, True]):
+        assert category_columns(X, chosen) == {1: ("u", "v", "w")}
+    for chosen in (["n"], [], "from_dtype"):
+        assert category_columns(X, chosen) == {1: levels}
+
+
+def test_joined_levels_have_an_order_if_one_has():
+    ordered, nominal = {0: OrderedLevels("SML")}, {0: ("L", "M", "S")}
+    for some in ([ordered, nominal], [nominal, ordered], [{0: tuple("SML")}] * 2):
+        assert joined_levels(some) == ordered
+    assert joined_levels([{0: tuple("SML")}, {0: ("S", "XL")}]) == {0: ("L", "M", "S", "XL")}
 
 
 def test_a_missing_category_changes_no_other():

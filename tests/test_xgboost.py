@@ -187,22 +187,26 @@ def test_levels_of_frames_come_along(settings, tmp_path):
         assert ranker.predict(turned).tobytes() == ranker.predict(frame).tobytes()
 
 
+@pytest.mark.parametrize("ordered", [False, True])
 @pytest.mark.parametrize("levels", [["uk", "fr", ""], [30, -10, 20]])
-def test_levels_of_a_frame_are_those_of_another(levels, tmp_path):
+def test_levels_of_a_frame_are_those_of_another(levels, ordered, tmp_path):
     """XGBoost scores frames of fewer levels, and of levels in another order, as the model does."""
     import pandas as pd
 
     levels, code = np.array(levels, object), np.arange(len(X)) % 3
-    frame = pd.DataFrame({"clicks": X[:, 0].astype(np.float32), "site": pd.Categorical(levels[code])})
+    known = levels.tolist() if ordered else sorted(levels)
+    site = pd.Categorical(levels[code], known, ordered=ordered)
+    frame = pd.DataFrame({"clicks": X[:, 0].astype(np.float32), "site": site})
     model = HistGBRTRegressor(max_iter=10).fit(frame, Y + 2.0 * (code == 1) - 3.0 * (code == 2))
     dump_xgboost(model, tmp_path / "model.json")
     read = load_xgboost(tmp_path / "model.json")
-    assert dict(read.category_levels) == model._category_levels == {1: tuple(sorted(levels))}
+    assert dict(read.category_levels) == model._category_levels == {1: tuple(known)}
+    assert (read.nodes["categories"] < 0).all() == ordered
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     if "cats" not in booster.save_raw("json").decode():
         pytest.skip("this version of XGBoost reads no levels")
     assert load_xgboost(booster).category_levels == read.category_levels
-    turned = frame.assign(site=frame["site"].cat.set_categories(levels))
+    turned = frame.assign(site=frame["site"].cat.set_categories(levels[[1, 0, 2]]))
     some = frame[code > 0].assign(site=lambda rows: rows["site"].cat.remove_unused_categories())
     for each in (frame, turned, some):
         assert_close(margins(booster, each), model.predict(each))

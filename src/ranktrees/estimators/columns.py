@@ -90,8 +90,8 @@ def recoded(
     Raises
     ------
     ValueError
-        If the trees compare codes of a column whose levels are others, or if a column is a category column on
-        one side only.
+        If the trees compare codes of a column whose levels are others, or in another order; if levels that
+        they split by are no longer known; or if a column is a category column on one side only.
     """
     ensemble = model.ensemble_ if ensemble is None else ensemble
     known = getattr(model, "_category_levels", {}) if known is None else known
@@ -100,12 +100,14 @@ def recoded(
         if known.get(feature) == levels.get(feature) or not (nodes["feature"] == feature).any():
             continue
         by_cut = ((nodes["feature"] == feature) & (nodes["categories"] < 0)).any()
-        if by_cut or feature not in known or feature not in levels:
+        on_one_side = feature not in known or feature not in levels
+        if by_cut or on_one_side or not set(known[feature]) <= set(levels[feature]):
             names = names_of(model) or range(ensemble.n_features)
             raise ValueError(
                 f"column {names[feature]!r} has the levels {levels.get(feature)}, but {type(model).__name__} "
                 f"was fitted with {known.get(feature)}, and its trees split by the codes of those; expected "
-                "the same levels, or splits by category: fit it to the same rows."
+                "the same levels in the same order, or splits by category: fit it to the same rows, or give "
+                "an ordered column the dtype that it had then."
             )
         places = dict(zip(levels[feature], range(len(levels[feature])), strict=True))
         # XGBoost's trees may list codes beyond the levels that they know

@@ -137,9 +137,11 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         - "streaming" has the splits of such histograms confirmed by the rows.
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
-        columns of a data frame. If None, there are none, and such columns are refused. A column of strings is
-        categorical if it is among the features given here. A feature may have up to 65,535 categories. More
-        than 255 are put in order by the labels of their rows. See the guide, "More than 255 categories".
+        columns of a data frame. If None, there are none, and such columns are refused. Columns of strings
+        and ordered categories of pandas are categorical only if they are among the features given here. The
+        latter are numbers otherwise, by the place of each level in the dtype. A feature may have up to 65,535
+        categories. More than 255 are put in order by the labels of their rows. See the guide, "More than 255
+        categories".
     monotonic_cst : array-like of int or dict, default=None
         The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
         constraint. A dict maps names or indices of features to constraints.

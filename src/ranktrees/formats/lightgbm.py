@@ -138,10 +138,11 @@ def load_lightgbm(model: Any) -> Ensemble:
     to `EnsembleRanker`.
 
     The levels of category columns are read if the text leaves no doubt which column they belong to. There is
-    doubt if a column is constant, if numbers were declared to be categories, or if a column of whole numbers
-    may as well have the codes of ordered categories: if its highest is the last code of a list of levels or,
-    if some category column lacks its last level, any code of one. In these cases there is a `FitWarning`:
-    pass ``category_levels`` to `EnsembleRanker`. Without them a data frame is refused.
+    doubt if a column is constant, or if a list of levels may as well be that of another column: of numbers
+    that were declared to be categories, or of whole numbers, which may be the codes of ordered categories. A
+    column of whole numbers may be if its highest is the last code of the list or, if some category column
+    lacks its last level, or has no list, any code of it. In these cases there is a `FitWarning`: pass
+    ``category_levels`` to `EnsembleRanker`. Without them a data frame is refused.
 
     Examples
     --------
@@ -189,7 +190,10 @@ def _text_of(ensemble: Ensemble, objective: str) -> str:
         "max_feature_idx": ensemble.n_features - 1,
         "objective": objective,
         "feature_names": _spaced(names),
-        "feature_infos": _spaced(map(_info, ensemble.categories)),
+        "feature_infos": _spaced(
+            _info(categories, ensemble.category_levels.get(feature))
+            for feature, categories in enumerate(ensemble.categories)
+        ),
         "tree_sizes": _spaced(len(text) for text in texts),
     }
     levels = [list(each) for _, each in sorted(ensemble.category_levels.items())]
@@ -205,9 +209,11 @@ def _text_of(ensemble: Ensemble, objective: str) -> str:
     )
 
 
-def _info(categories: np.ndarray | None) -> str:
-    """The values of a feature: numbers of categories, or else all numbers, since trees know no range."""
-    return "[-inf:inf]" if categories is None else ":".join(f"{int(each)}" for each in categories) or "none"
+def _info(categories: np.ndarray | None, levels: tuple[Any, ...] | None) -> str:
+    """The values of a feature: numbers of categories, the range of codes of ordered ones, or all numbers."""
+    if categories is None:
+        return f"[0:{len(levels) - 1}]" if levels else "[-inf:inf]"
+    return ":".join(f"{int(each)}" for each in categories) or "none"
 
 
 def _text_of_tree(t: int, nodes: np.ndarray, members: list[Any]) -> str:
@@ -314,8 +320,9 @@ def _require_scores(head: dict[str, str]) -> None:
 def _levels(head: dict[str, str], rest: str) -> dict[Any, Any]:
     """The levels of category columns by feature, if there is no doubt to which column each list belongs.
 
-    There is a list for each category column of the data frame, even if the column is ordered, and thus a
-    range of numbers here, or constant. Columns of numbers that were declared to be categories have no list.
+    There is a list for each category column of the data frame, in the order of the columns, even if the
+    column is ordered, and thus a range of numbers here, or constant. Columns of numbers that were declared to
+    be categories have no list.
     """
     found = re.search(r"^pandas_categorical:(.*)$", rest, re.MULTILINE)
     try:
@@ -336,26 +343,33 @@ def _levels(head: dict[str, str], rest: str) -> dict[Any, Any]:
 
 
 def _levels_by_feature(infos: list[str], levels: list[Any]) -> dict[int, Any]:
-    """The lists of levels by the features that have codes for values, unless they may be those of others."""
+    """The lists of levels by the features that have codes for values, unless they may be those of others.
+
+    Each list goes to the first column that it may belong to, which is right if there is a single way.
+    """
     try:
         highest = {j: max(map(int, info.split(":"))) for j, info in enumerate(infos) if info[0] not in "[n"}
     except ValueError as error:
         raise ValueError(f"line 'feature_infos=': {error}") from None
-    if len(highest) != len(levels) or "none" in infos:
+    if "none" in infos:
         return {}
     sizes = [len(each) for each in levels]
     # if so, lower numbers are hardly codes of an ordered category, which would lack its last level
-    have_last = all(code == size - 1 for code, size in zip(highest.values(), sizes, strict=True))
+    have_last = [code + 1 for code in highest.values()] == sizes
     n_ways = [1] + [0] * len(levels)  # to find columns for none, the first, the first two, ... of the lists
+    found: dict[int, Any] = {}
     for j, info in enumerate(infos):
         whole = re.fullmatch(r"\[\d+:(\d+)\]", info)
+        n_found = len(found)
         for k, size in reversed(list(enumerate(sizes))):
             if whole is None:
                 may_be = j in highest and highest[j] < size
             else:
                 may_be = int(whole[1]) == size - 1 if have_last else int(whole[1]) < size
             n_ways[k + 1] += n_ways[k] * may_be
-    return dict(zip(highest, levels, strict=True)) if n_ways[-1] == 1 else {}
+            if may_be and k == n_found:
+                found[j] = levels[k]
+    return found if n_ways[-1] == 1 else {}
 
 
 def _tree_of(values: dict[str, str], n_features: int) -> tuple[np.ndarray, list[Any]]:

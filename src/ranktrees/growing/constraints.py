@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktrees._core.rows import sampling
 from ranktrees.processes.communicator import ALONE
+from ranktrees.rows import OrderedLevels
 from ranktrees.rows.features import by_feature, chosen_features, index_of, keys_of, names_of
 
 if TYPE_CHECKING:
@@ -188,11 +189,14 @@ def number_of_features(max_features: Any, n_usable: int) -> int:
 
 
 def categorical_mask(categorical_features: Any, estimator: Any) -> np.ndarray | None:
-    """Return bool[n_features] or None, given a mask, indices, names or "from_dtype"."""
+    """Return bool[n_features] or None, given a mask, indices, names or "from_dtype".
+
+    Columns of an ordered dtype have the codes of their levels as numbers, and are categorical only if named.
+    """
     n_features = estimator.n_features_in_
-    by_dtype = estimator._category_levels
+    levels = estimator._category_levels
     mask = np.zeros(n_features, bool)
-    mask[list(by_dtype)] = True
+    mask[[feature for feature, own in levels.items() if not isinstance(own, OrderedLevels)]] = True
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         return mask if mask.any() else None
     if categorical_features is None:

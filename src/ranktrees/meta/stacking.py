@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, indexable
 
 from ranktrees.rows import check_columns
-from ranktrees.rows.frames import frame_columns, is_category, kind_of, levels_of
+from ranktrees.rows.frames import frame_columns, is_category, is_ordered, kind_of, levels_of
 from ranktrees.support.numeric import unmasked
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def _kinds(column: Any) -> list[str]:
     """What a column must be in both sets or in neither; a column without a dtype goes with any."""
     if is_category(column):
         kinds = {kind_of(level) for level in levels_of(column)}
-        return ["a category", *(f"of {kind}" for kind in sorted(kinds))]
+        is_a = f"an ordered category {tuple(column.cat.categories)}" if is_ordered(column) else "a category"
+        return [is_a, *(f"of {kind}" for kind in sorted(kinds))]
     dtype = str(getattr(column, "dtype", getattr(column, "type", None)))
     return [] if dtype.lower() == "null" else [f"of dtype {dtype}"]
 
@@ -94,7 +95,9 @@ def stacked(above: Any, below: Any) -> Any:
         import pandas as pd
 
         levels = {
-            name: pd.CategoricalDtype(_joined(above[name].cat.categories, below[name].cat.categories))
+            name: pd.CategoricalDtype(
+                _joined(above[name].cat.categories, below[name].cat.categories), is_ordered(above[name])
+            )
             for name in above.columns
             if is_category(above[name]) and is_category(below[name])
         }

@@ -20,7 +20,7 @@ from ranktrees.rows.data import (
     check_validation,
 )
 from ranktrees.rows.feedback import Preferences, pairs_among, preference_accuracy_score
-from ranktrees.rows.frames import sorted_levels, warn_of_order
+from ranktrees.rows.frames import OrderedLevels, sorted_levels, warn_of_order
 from ranktrees.rows.labels import class_numbers, require_finite_sum
 from ranktrees.rows.matrix import (
     category_columns,
@@ -49,6 +49,7 @@ __all__ = [
     "Batches",
     "FitData",
     "MissingQueryWarning",
+    "OrderedLevels",
     "Preferences",
     "ValidationRows",
     "carry_queries",

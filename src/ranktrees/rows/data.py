@@ -14,7 +14,7 @@ from ranktrees.processes.communicator import ALONE, Communicator
 from ranktrees.processes.sharing import ALL, Share
 from ranktrees.rows.batches import Batches
 from ranktrees.rows.feedback import NOTHING, Feedback, Preferences
-from ranktrees.rows.frames import frame_columns, warn_of_order
+from ranktrees.rows.frames import OrderedLevels, frame_columns, warn_of_order
 from ranktrees.rows.in_batches import read_batches
 from ranktrees.rows.labels import check_labels, check_weights, class_numbers, names_in, require_several
 from ranktrees.rows.leaks import warn_of_ids_among_columns, warn_of_labels_among_columns
@@ -244,9 +244,11 @@ def check_fit(
 
     def of_all(levels: dict[int, tuple[Any, ...]]) -> dict[int, tuple[Any, ...]]:
         gathered = communicator.allgather(levels)
+        of_ranks = joined_levels(gathered)
+        _refuse_other_orders(X, of_ranks, gathered)
         known = known_levels or {}
-        columns = set().union(*gathered) & known.keys()
-        return joined_levels([{column: known[column] for column in columns}, *gathered])
+        nominal = {column for column, own in of_ranks.items() if not isinstance(own, OrderedLevels)}
+        return joined_levels([{column: tuple(known[column]) for column in nominal & known.keys()}, of_ranks])
 
     if _lacks_rows(X, "X", communicator):
         rows, levels = _no_rows(X, getattr(estimator, "categorical_features", None), of_all)
@@ -610,6 +612,20 @@ def _no_rows(
 ) -> tuple[np.ndarray, dict[int, tuple[Any, ...]]]:
     """Return rows and category levels of a rank that has no rows."""
     return np.empty((0, X.shape[1])), of_all(category_columns(X, named))
+
+
+def _refuse_other_orders(X: RowsLike, levels: dict[int, Any], gathered: list[dict[int, Any]]) -> None:
+    """Refuse, on all ranks, a column that is ordered on one, and not or in another way on another."""
+    for column, own in levels.items():
+        for other in (each[column] for each in gathered if column in each):
+            if isinstance(own, OrderedLevels) and not (isinstance(other, OrderedLevels) and other == own):
+                columns = frame_columns(X)
+                name = column if columns is None else columns[column][0]
+                raise ValueError(
+                    f"column {name!r} of X has the ordered levels {own} on one rank, and {other}"
+                    f"{', in no order,' * (not isinstance(other, OrderedLevels))} on another; expected one "
+                    "order: convert the column by .astype to one CategoricalDtype on all ranks."
+                )
 
 
 def _without_rows(

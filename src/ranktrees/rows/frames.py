@@ -169,6 +169,11 @@ def is_category(column: Any) -> bool:
     return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
 
 
+def is_ordered(column: Any) -> bool:
+    """Whether this is an ordered pandas category. An Enum of polars does not say if its order means much."""
+    return type(getattr(column, "dtype", None)).__name__ == "CategoricalDtype" and column.dtype.ordered
+
+
 def holds_texts(column: Any) -> bool:
     """Whether a column has a dtype of strings, or is of objects some of which are strings."""
     dtype = getattr(column, "dtype", getattr(column, "type", None))
@@ -185,6 +190,22 @@ def _values(column: Any) -> list[Any]:
         levels = [*column.cat.categories.tolist(), None]
         return [levels[code] for code in column.cat.codes.tolist()]
     return np.asarray(column, dtype=object).tolist()
+
+
+class OrderedLevels(tuple[Any, ...]):
+    """All levels of an ordered category, in their order: their codes are compared, as numbers are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from ranktrees.rows import OrderedLevels, category_columns
+    >>> X = pd.DataFrame({"size": pd.Categorical(["S", "L"], ["S", "M", "L"], ordered=True)})
+    >>> levels = category_columns(X)[0]
+    >>> levels, isinstance(levels, OrderedLevels)
+    (('S', 'M', 'L'), True)
+    """
+
+    __slots__ = ()
 
 
 def levels_of(column: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -12,10 +13,12 @@ from sklearn.utils.validation import validate_data
 from ranktrees.rows.batches import Batches
 from ranktrees.rows.features import chosen_features, keys_among
 from ranktrees.rows.frames import (
+    OrderedLevels,
     frame_columns,
     holds_texts,
     is_category,
     is_one_array,
+    is_ordered,
     levels_of,
     read_frame,
     sorted_levels,
@@ -34,7 +37,8 @@ def check_rows(estimator: Any, X: RowsLike, *, reset: bool, name: str = "X") -> 
     Float32 and float64 values stay as they are. Integers, booleans and half floats become float32 if that is
     exact, and float64 otherwise. NaN, masked entries and the nulls of data frames are missing values.
     Infinities are ordinary large values. Category columns of data frames become the codes 0, 1, ... of the
-    levels seen in fit, in sorted order. A level that was not seen is a missing value, if it is of the same
+    levels seen in fit, in sorted order. Those of ordered categories of pandas become the codes of all levels
+    of the dtype in fit, in their order. A level that is not known is a missing value, if it is of the same
     kind as the others.
 
     Parameters
@@ -144,7 +148,8 @@ def category_columns(X: RowsLike, named: Any = None) -> dict[int, tuple[Any, ...
     Returns
     -------
     levels : dict of int to tuple
-        The levels that occur in each category column, sorted, by the index of the column.
+        The levels that occur in each category column, sorted, by the index of the column. For an ordered
+        category of pandas that is not named, an `OrderedLevels` of all levels of its dtype.
 
     Examples
     --------
@@ -158,12 +163,19 @@ def category_columns(X: RowsLike, named: Any = None) -> dict[int, tuple[Any, ...
     """
     columns = frame_columns(X) or []
     chosen = np.array([is_category(column) for _, column in columns], bool)
+    ordered = np.array([is_ordered(column) for _, column in columns], bool)
     if named is not None and not isinstance(named, str):
         texts = np.array([holds_texts(column) for _, column in columns], bool)
-        if texts.any():
+        if (texts | ordered).any():
             keys = keys_among([name for name, _ in columns])
-            chosen |= texts & chosen_features(named, keys, len(columns), "categorical_features")
-    return {j: levels_of(column) for j, (_, column) in enumerate(columns) if chosen[j]}
+            is_named = chosen_features(named, keys, len(columns), "categorical_features")
+            chosen |= texts & is_named
+            ordered &= ~is_named
+    return {
+        j: OrderedLevels(column.cat.categories.tolist()) if ordered[j] else levels_of(column)
+        for j, (_, column) in enumerate(columns)
+        if chosen[j]
+    }
 
 
 def joined_levels(some: Iterable[dict[int, tuple[Any, ...]]]) -> dict[int, tuple[Any, ...]]:
@@ -176,6 +188,7 @@ def joined_levels(some: Iterable[dict[int, tuple[Any, ...]]]) -> dict[int, tuple
     Returns
     -------
     levels : dict of int to tuple
+        Sorted, unless all have the same. If some are an `OrderedLevels`, the first of these.
 
     Examples
     --------
@@ -183,11 +196,13 @@ def joined_levels(some: Iterable[dict[int, tuple[Any, ...]]]) -> dict[int, tuple
     >>> joined_levels([{1: ("fr", "uk")}, {}, {1: ("de", "fr")}])
     {1: ('de', 'fr', 'uk')}
     """
-    some = list(some)
-    return {
-        column: sorted_levels(level for levels in some for level in levels.get(column, ()))
-        for column in sorted(set().union(*some))
-    }
+    some, joined = list(some), {}
+    for column in sorted(set().union(*some)):
+        own = [levels[column] for levels in some if column in levels]
+        ordered = [each for each in own if isinstance(each, OrderedLevels)]
+        same = ordered or all(each == own[0] for each in own)
+        joined[column] = (ordered or own)[0] if same else sorted_levels(chain(*own))
+    return joined
 
 
 def set_columns(
