@@ -16,6 +16,7 @@ import re
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -47,7 +48,11 @@ _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
-_PARTS = {"train": ("train",), "vali": ("vali", "valid"), "test": ("test",)}  # what files of a part are called
+_PARTS = {
+    "train": ("train",),
+    "vali": ("vali", "valid"),
+    "test": ("test",),
+}  # what files of a part are called
 
 # The most bytes of a query id, for which arrays have room in every row, and the most digits of an integer, of
 # which Python reads 4300.
@@ -58,7 +63,6 @@ _QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
 _NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 _QID = re.compile(_QUERY)
-
 
 
 @overload
@@ -380,7 +384,8 @@ def dump_letor(
     last = X[:, [n_features - 1]]
     values = last.data if sp.issparse(last) else last[~np.isnan(last)]
     is_last_named = len(values) > 0 if keep_zeros else bool((values != 0).any())
-    rows_of_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES * n_rows // (X.nnz if sp.issparse(X) else X.size)))
+    n_values = X.nnz if sp.issparse(X) else X.size
+    rows_of_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES * n_rows // max(1, n_values)))
     labels, n_threads = y.astype(np.float64), effective_n_threads(None)
     with _writing(path) as stream:
         for start in range(0, n_rows, rows_of_block):
@@ -478,6 +483,15 @@ def _blocks(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         line += block.count(b"\n")
 
 
+def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Read, and decompress, the next block on another thread while one is used."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
+
+
 @dataclass(frozen=True)
 class _Fold:
     name: str
@@ -554,7 +568,7 @@ def _scan(paths: Iterable[Any]) -> _Seen:
     seen, n_threads = _Seen(), effective_n_threads(None)
     for path in paths:
         with _reading(path) as stream:
-            for first_line, block in _blocks(stream, _name(path)):
+            for first_line, block in _ahead(_blocks(stream, _name(path))):
                 n_rows, n_pairs, largest, place = scan(block, n_threads)
                 seen.n_rows += n_rows
                 seen.n_values += n_pairs
@@ -698,7 +712,9 @@ class _Rows:
         queries: Any = [integers for _, integers, _ in self._queries]
         if as_texts or any(integers is None for integers in queries):
             queries = [[_decode(text, self._options.encoding) for text in self.texts()]]
-        return np.repeat(np.concatenate(queries), np.concatenate([lengths for _, _, lengths in self._queries]))
+        return np.repeat(
+            np.concatenate(queries), np.concatenate([lengths for _, _, lengths in self._queries])
+        )
 
 
 def letor_batches(
@@ -752,7 +768,7 @@ def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, Lines]]:
     missing = b"".join(text + b"\0" for text in options.missing)
     lines = Lines(most_features, options.dtype == np.float32, missing, n_threads)
     with _reading(path) as stream:
-        for first_line, block in _blocks(stream, _name(path)):
+        for first_line, block in _ahead(_blocks(stream, _name(path))):
             with StandardFloats(n_threads):
                 lines.read(block)
             if lines.problem >= 0:
@@ -868,6 +884,10 @@ def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
 
 
 def _check_qids(qid: np.ndarray) -> list[bytes]:
+    if qid.dtype.kind in "iu" and not np.ma.isMaskedArray(qid):
+        integers, rows = np.unique(qid, return_inverse=True)
+        spelled = [b"%d" % integer for integer in integers.tolist()]
+        return [spelled[row] for row in rows.tolist()]
     texts = []
     for query in qid.tolist():
         if is_whole(query):

@@ -164,15 +164,46 @@ INLINE uint64_t shortest_digits(const uint64_t *powers, uint64_t c, int q, int i
     return digits + (middle > half || (middle == half && (digits & 1)));
 }
 
+INLINE int count_digits(uint64_t integer) {
+    static const uint64_t TEN[] = {1ULL,
+                                   10ULL,
+                                   100ULL,
+                                   1000ULL,
+                                   10000ULL,
+                                   100000ULL,
+                                   1000000ULL,
+                                   10000000ULL,
+                                   100000000ULL,
+                                   1000000000ULL,
+                                   10000000000ULL,
+                                   100000000000ULL,
+                                   1000000000000ULL,
+                                   10000000000000ULL,
+                                   100000000000000ULL,
+                                   1000000000000000ULL,
+                                   10000000000000000ULL,
+                                   100000000000000000ULL,
+                                   1000000000000000000ULL,
+                                   10000000000000000000ULL};
+    const int floor_of_log = (64 - __builtin_clzll(integer | 1)) * 1233 >> 12;
+    return floor_of_log + (integer >= TEN[floor_of_log] || integer == 0);
+}
+
+/* Write the n digits of an integer. */
+INLINE void write_digits(char *p, uint64_t integer, int n) {
+    static const char PAIRS[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    for (; n > 1; n -= 2, integer /= 100)
+        memcpy(p + n - 2, PAIRS + 2 * (integer % 100), 2);
+    if (n)
+        *p = (char)('0' + integer);
+}
+
 INLINE char *write_integer(char *p, uint64_t integer) {
-    char reversed[20];
-    int n = 0;
-    do
-        reversed[n++] = (char)('0' + integer % 10);
-    while (integer /= 10);
-    while (n)
-        *p++ = reversed[--n];
-    return p;
+    const int n = count_digits(integer);
+    write_digits(p, integer, n);
+    return p + n;
 }
 
 /* digits 10^exponent as Python writes it, but for ".0" at the end: from 1e-4 to 1e16 without an exponent. */
@@ -181,15 +212,12 @@ INLINE char *write_decimal(char *p, uint64_t digits, int exponent) {
         digits /= 10;
         exponent++;
     }
-    char text[20];
-    const int n = (int)(write_integer(text, digits) - text), point = n + exponent; /* digits before the point */
+    const int n = count_digits(digits), point = n + exponent; /* digits before the point */
     if (point <= -4 || point > 16) {
-        *p++ = text[0];
-        if (n > 1) {
-            *p++ = '.';
-            memcpy(p, text + 1, (size_t)n - 1);
-            p += n - 1;
-        }
+        write_digits(p + 1, digits, n);
+        p[0] = p[1];
+        p[1] = '.';
+        p += n > 1 ? n + 1 : 1;
         *p++ = 'e';
         *p++ = point > 0 ? '+' : '-';
         const int size = point > 0 ? point - 1 : 1 - point;
@@ -200,24 +228,42 @@ INLINE char *write_decimal(char *p, uint64_t digits, int exponent) {
     if (point <= 0) {
         memcpy(p, "0.000", 5);
         p += 2 - point;
-        memcpy(p, text, (size_t)n);
+        write_digits(p, digits, n);
         return p + n;
     }
-    const int n_before = n < point ? n : point;
-    memcpy(p, text, (size_t)n_before);
-    memset(p + n_before, '0', (size_t)(point - n_before));
-    p += point;
-    if (n > point) {
-        *p++ = '.';
-        memcpy(p, text + point, (size_t)(n - point));
-        p += n - point;
+    if (exponent >= 0) {
+        write_digits(p, digits, n);
+        for (p += n; exponent > 0; exponent--)
+            *p++ = '0';
+        return p;
     }
-    return p;
+    write_digits(p + 1, digits, n);
+    for (int i = 0; i < point; i++)
+        p[i] = p[i + 1];
+    p[point] = '.';
+    return p + n + 1;
+}
+
+/* Whether a value below 10^6 is a decimal of six digits, as most are that people have written: no other one reads back
+ * as the same float32. */
+INLINE int is_short(double value, int is_single, uint64_t *digits, int *exponent) {
+    static const double TEN[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
+    if (!(value < 1e6 && value > 1e-5))
+        return 0;
+    int k = 6;
+    while (value >= TEN[6 - k])
+        k--;
+    *digits = (uint64_t)(value * TEN[k] + 0.5);
+    *exponent = -k;
+    const double read = (double)*digits / TEN[k];
+    return is_single ? (float)read == (float)value : read == value;
 }
 
 INLINE char *write_positive(char *p, const uint64_t *powers, double value, int is_single) {
     int exponent;
     uint64_t c, digits;
+    if (is_short(value, is_single, &digits, &exponent))
+        return write_decimal(p, digits, exponent);
     if (is_single) {
         const float single = (float)value;
         uint32_t bits;
