@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
-from reference import letor as reference
-
 from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
 from ranktrees.rows import letor
+from reference import letor as reference
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
@@ -56,9 +55,9 @@ def test_queries_that_would_be_read_as_others_are_not_written(tmp_path, qid):
 
 def test_files_that_are_not_what_they_are_called(tmp_path):
     with pytest.raises(
-        ValueError, match=r"ends in '.zst'; expected a text file, or one whose name ends in .gz"
+        ValueError, match=r"ends in '.7z'; expected a text file, or one whose name ends in .gz"
     ):
-        dump_letor(tmp_path / "rows.txt.zst", np.eye(2), [1, 0], [1, 1])
+        dump_letor(tmp_path / "rows.txt.7z", np.eye(2), [1, 0], [1, 1])
     (tmp_path / "rows.txt.gz").write_text("2 qid:1 1:1\n")
     with pytest.raises(ValueError, match=r"rows.txt.gz is truncated, or not in the format of its suffix"):
         load_letor(tmp_path / "rows.txt.gz")
@@ -150,6 +149,24 @@ def test_compressed(tmp_path, suffix, compress, as_path):
     path = as_path(tmp_path / f"train.txt{suffix}")
     Path(path).write_bytes(compress(SMALL))
     np.testing.assert_array_equal(load_letor(path).data, load(SMALL).data)
+
+
+def test_zstandard(tmp_path):
+    path = tmp_path / "rows.txt.zst"
+    if letor._zstd is None:
+        with pytest.raises(ValueError, match=r"ends in '.zst'; .* or install the package backports.zstd"):
+            load_letor(path)
+        return
+    dump_letor(path, np.eye(2), [1, 0], [1, 1])
+    assert load_letor(path).data.tolist() == [[1, 0], [0, 1]]
+    path.write_bytes(path.read_bytes() + letor._zstd.compress(b"2 qid:3 1:5\n"))  # a second frame
+    assert load_letor(path).target.tolist() == [1, 0, 2]
+    for damaged in (path.read_bytes()[:-5], b"1 qid:1 1:2\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            ValueError, match=r"rows.txt.zst is truncated, or not in the format of its suffix"
+        ):
+            load_letor(path)
 
 
 def test_open_files_stay_open(tmp_path):
@@ -324,7 +341,7 @@ def test_compiled_and_slow_reading_agree(content, n_bytes, dtype, n_features, mi
         patch.setattr(letor, "_BLOCK_BYTES", n_bytes)
         try:
             rows = reference.read_letor(content, n_features or 2**31 - 1, dtype, texts)
-        except reference.MalformedLine as error:
+        except reference.MalformedLineError as error:
             for sparse in (False, True):
                 with pytest.raises(ValueError, match=f"line {error}: (?!None)"):
                     load(content, sparse=sparse, **options)

@@ -9,7 +9,7 @@ INTEGER = re.compile(rb"[+-]?[0-9]{1,1000}")
 QUERY = re.compile(rb"[^\s#:\0]{1,1000}")
 
 
-class MalformedLine(Exception):
+class MalformedLineError(Exception):
     """Holds the number of the line."""
 
 
@@ -24,7 +24,7 @@ def number_of(text, dtype=np.float64):
 
 
 def read_line(line, n_features, dtype, missing):
-    """(label, query, values by feature, id), or None if the line is blank; a ValueError if it is malformed."""
+    """(label, query, values by feature, id), or None if the line is blank."""
     text, _, comment = line.partition(b"#")
     tokens = text.split()
     if not tokens:
@@ -54,7 +54,7 @@ def read_letor(content, n_features=2**31 - 1, dtype=np.float32, missing=()):
         try:
             rows.append(read_line(line, n_features, dtype, missing))
         except ValueError:
-            raise MalformedLine(number) from None
+            raise MalformedLineError(number) from None
     return [row for row in rows if row is not None]
 
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import importlib
 import io
 import lzma
 import os
 import re
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
     from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
 
+_zstd: Any = None
+for _module in ("compression.zstd", "backports.zstd"):  # the first since Python 3.14
+    with suppress(ImportError):
+        _zstd = _zstd or importlib.import_module(_module)
+
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _BLOCK_VALUES = 1 << 18
@@ -47,7 +52,13 @@ _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
+_NOT_OPENED = {".zip", ".lz4", ".Z", ".7z", ".br"}
+_DAMAGES: list[type[Exception]] = [EOFError, zlib.error, lzma.LZMAError, OSError]  # what openers raise
+if _zstd is None:
+    _NOT_OPENED.add(".zst")
+else:
+    _OPENERS[".zst"] = _zstd.open
+    _DAMAGES.append(_zstd.ZstdError)
 _PARTS = {
     "train": ("train",),
     "vali": ("vali", "valid"),
@@ -58,7 +69,7 @@ _PARTS = {
 # which Python reads 4300.
 _LONGEST = 1000
 
-# No pattern matches a text in two ways: it would try all of them before it refused the text, which may be long.
+# No pattern matches a text in two ways: it would try both before it refused the text, which may be long.
 _QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
 _NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
@@ -118,7 +129,8 @@ def load_letor(
     Parameters
     ----------
     path : str, path-like or binary file
-        The file. Its suffix ``.gz``, ``.xz`` or ``.bz2`` says how it is compressed. An open binary file is
+        The file. Its suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` says how it is compressed; the last needs
+        Python 3.14 or the package backports.zstd. An open binary file is
         read as it is from its current position to its end, and left open.
     n_features : int, default=None
         The number of features, at least the largest feature number in the file. If None, it is the largest
@@ -133,8 +145,8 @@ def load_letor(
     absent : {0.0, nan}, default=0.0
         The value of features that a line does not name. For a CSR matrix it can only be 0.
     missing : str or sequence of str, default=()
-        What else stands for a missing value, which is read as NaN: ``"NULL"`` for the LETOR 4.0 collections of
-        that name. A value that is spelled exactly like this is missing, even if it is a number.
+        What else stands for a missing value, which is read as NaN: ``"NULL"`` for the collections of that
+        name in LETOR 4.0. A value that is spelled exactly like this is missing, even if it is a number.
     encoding : str, default="utf-8"
         How document ids and query ids are encoded, such as ``"latin-1"`` for the Istella collections. Bytes
         that are none of this encoding are kept as surrogates (see :pep:`383`).
@@ -261,8 +273,8 @@ def load_letor_folds(
     FileNotFoundError
         If `folder` holds no fold, or if a fold lacks a part. This is checked before anything is read.
     ValueError
-        In the same cases as :func:`load_letor`; if `parts` are others; or if a fold holds both ``vali.txt`` and
-        ``valid.txt``.
+        In the same cases as :func:`load_letor`, if `parts` are others, or if a fold holds both ``vali.txt``
+        and ``valid.txt``.
 
     Examples
     --------
@@ -319,8 +331,8 @@ def dump_letor(
     Parameters
     ----------
     path : str, path-like or binary file
-        The file to write. With the suffix ``.gz``, ``.xz`` or ``.bz2`` it is compressed. An open binary file
-        is left open.
+        The file to write. With the suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` it is compressed, as
+        for :func:`load_letor`. An open binary file is left open.
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The values. Types other than float32 are written as float64. NaN and masked entries in a dense `X`
         are left out. In a sparse `X`, in which values that are not stored are 0, NaN is written as ``nan``.
@@ -365,8 +377,8 @@ def dump_letor(
         )
     X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
-    y = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
-    _check_length("y", y, n_rows)
+    labels: Any = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
+    _check_length("y", labels, n_rows)
     qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
     endings = None if ids is None else _check_ids(_check_length("ids", np.asarray(ids, object), n_rows))
     has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
@@ -386,14 +398,14 @@ def dump_letor(
     is_last_named = len(values) > 0 if keep_zeros else bool((values != 0).any())
     n_values = X.nnz if sp.issparse(X) else X.size
     rows_of_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES * n_rows // max(1, n_values)))
-    labels, n_threads = y.astype(np.float64), effective_n_threads(None)
+    n_threads = effective_n_threads(None)
     with _writing(path) as stream:
         for start in range(0, n_rows, rows_of_block):
             some = slice(start, start + rows_of_block)
             with StandardFloats(n_threads):
                 parts = write_rows(
-                    labels[some],
-                    y.dtype == np.float32,
+                    labels[some].astype(np.float64),
+                    labels.dtype == np.float32,
                     qid_texts[some],
                     None if endings is None else endings[some],
                     *_stored(X, some),
@@ -429,9 +441,10 @@ def _suffix(path: PathLike) -> str:
     """The suffix of a path, which says how the file is compressed."""
     suffix = Path(path).suffix
     if suffix in _NOT_OPENED:
+        otherwise = "; or install the package backports.zstd" if suffix == ".zst" else ""
         raise ValueError(
             f"{path} ends in {suffix!r}; expected a text file, or one whose name ends in "
-            f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all."
+            f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all{otherwise}."
         )
     return suffix
 
@@ -458,7 +471,7 @@ def _reading(path: Any) -> Iterator[Any]:
     try:
         with _open(path, "rb") as stream:
             yield stream
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+    except tuple(_DAMAGES) as error:
         if getattr(error, "errno", None) is not None:  # a file that is not there, for instance
             raise
         raise ValueError(
@@ -504,16 +517,16 @@ class _Fold:
             paths = [path for name in names if (path := self.folder / f"{name}{suffix}").is_file()]
             if len(paths) > 1:
                 raise ValueError(
-                    f"{self.folder} holds {' and '.join(path.name for path in paths)}, which are the same part; "
-                    "expected one of them: remove or rename the other."
+                    f"{self.folder} holds {' and '.join(path.name for path in paths)}, which are the same "
+                    "part; expected one of them: remove or rename the other."
                 )
             if paths:
                 return paths[0]
         others = [other for other in _PARTS if other != part]
         raise FileNotFoundError(
-            f"{self.folder} holds no {' or '.join(names)}, nor one that ends in {', '.join(_OPENERS)}; expected a "
-            "folder with train.txt, vali.txt and test.txt, or set1.train.txt ..., or one with such folders named "
-            f"Fold1, Fold2 ...; pass parts={others} if that part does not exist."
+            f"{self.folder} holds no {' or '.join(names)}, nor one that ends in {', '.join(_OPENERS)}; "
+            "expected a folder with train.txt, vali.txt and test.txt, or set1.train.txt ..., or one with "
+            f"such folders named Fold1, Fold2 ...; pass parts={others} if that part does not exist."
         )
 
 
@@ -762,7 +775,7 @@ def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _
 
 
 def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, Lines]]:
-    """Yield the blocks of a file that hold rows: the number of the first line, the block, and what it holds."""
+    """Yield the blocks of a file that hold rows: the number of the first line, the block, and its rows."""
     most_features = min(_LARGEST_INDEX, _LARGEST_INDEX if options.n_features is None else options.n_features)
     n_threads = effective_n_threads(None)
     missing = b"".join(text + b"\0" for text in options.missing)

@@ -19,6 +19,10 @@ enum {
     NUMBER_BYTES = 25 /* the longest text of a float64, as -1.2345678901234567e-308 */
 };
 
+/* The powers of ten that are exact. */
+static const double TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
+                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+
 INLINE int is_digit(char c) { return (unsigned char)(c - '0') < 10; }
 
 INLINE double power_of_two(int exponent) { return portable_from_bits((uint64_t)(exponent + 1023) << 52); }
@@ -51,8 +55,6 @@ INLINE double divided(uint64_t m, uint64_t five_to_k, int exponent) {
 
 /* m 10^exponent, where one rounding gives it. Return whether that is so. */
 INLINE int exact_product(uint64_t m, int64_t exponent, double *value) {
-    static const double TEN[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                                 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     if (m <= 1ULL << 53 && -22 <= exponent && exponent <= 22) {
         *value = exponent < 0 ? (double)m / TEN[-exponent] : (double)m * TEN[exponent];
         return 1;
@@ -147,7 +149,7 @@ INLINE uint64_t shortest_digits(const uint64_t *powers, uint64_t c, int q, int i
         return c >> -q;
     }
     const int k = (q * 1262611 - (is_below_closer ? 524031 : 0)) >> 22; /* floor(log10(2^q)), or of 3/4 of it */
-    const int h = q + ((-k * 1741647) >> 19) + 1;                        /* and floor(log2(10^-k)) */
+    const int h = q + ((-k * 1741647) >> 19) + 1;                       /* and floor(log2(10^-k)) */
     const uint64_t *power = powers + 2 * (-k - LEAST_POWER);
     const uint64_t lower = rounded_to_odd(power, (4 * c - 2 + is_below_closer) << h) + (c & 1);
     const uint64_t middle = rounded_to_odd(power, 4 * c << h);
@@ -165,28 +167,8 @@ INLINE uint64_t shortest_digits(const uint64_t *powers, uint64_t c, int q, int i
 }
 
 INLINE int count_digits(uint64_t integer) {
-    static const uint64_t TEN[] = {1ULL,
-                                   10ULL,
-                                   100ULL,
-                                   1000ULL,
-                                   10000ULL,
-                                   100000ULL,
-                                   1000000ULL,
-                                   10000000ULL,
-                                   100000000ULL,
-                                   1000000000ULL,
-                                   10000000000ULL,
-                                   100000000000ULL,
-                                   1000000000000ULL,
-                                   10000000000000ULL,
-                                   100000000000000ULL,
-                                   1000000000000000ULL,
-                                   10000000000000000ULL,
-                                   100000000000000000ULL,
-                                   1000000000000000000ULL,
-                                   10000000000000000000ULL};
     const int floor_of_log = (64 - __builtin_clzll(integer | 1)) * 1233 >> 12;
-    return floor_of_log + (integer >= TEN[floor_of_log] || integer == 0);
+    return floor_of_log + (integer >= (uint64_t)TEN[floor_of_log] || integer == 0);
 }
 
 /* Write the n digits of an integer. */
@@ -247,7 +229,6 @@ INLINE char *write_decimal(char *p, uint64_t digits, int exponent) {
 /* Whether a value below 10^6 is a decimal of six digits, as most are that people have written: no other one reads back
  * as the same float32. */
 INLINE int is_short(double value, int is_single, uint64_t *digits, int *exponent) {
-    static const double TEN[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
     if (!(value < 1e6 && value > 1e-5))
         return 0;
     int k = 6;

@@ -23,9 +23,9 @@ typedef struct {
     int32_t *features;
     double *values;
     int64_t n_rows, n_pairs, n_stored;
-    int64_t largest;           /* feature that a line names */
+    int64_t largest;             /* feature that a line names */
     const char *line_of_largest; /* the first such line */
-    const char *problem;       /* the first malformed line, at which reading has ended, or NULL */
+    const char *problem;         /* the first malformed line, at which reading has ended, or NULL */
 } LetorStretch;
 
 typedef struct {

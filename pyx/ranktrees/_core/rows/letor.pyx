@@ -44,8 +44,8 @@ cdef extern from "rows/letor.h" nogil:
     char* write_text(char* p, const char* text, int64_t n_bytes) noexcept
     char* write_number(char* p, const uint64_t* powers, double value, bint is_single) noexcept
     char* write_pairs(
-        char* p, const uint64_t* powers, const char* values, int64_t stride, const int64_t* features, int64_t n,
-        bint is_single, bint keep_zeros, int64_t last, double value_of_last,
+        char* p, const uint64_t* powers, const char* values, int64_t stride, const int64_t* features,
+        int64_t n, bint is_single, bint keep_zeros, int64_t last, double value_of_last,
     ) noexcept
 
 ctypedef char* Place
@@ -189,7 +189,7 @@ cdef class Lines:
                 row += 1
 
     def queries(self):
-        """Return each run of equal queries: their texts with line feeds between, as integers, and the lengths.
+        """Return each run of equal queries: texts with line feeds between, as integers, and the lengths.
 
         The integers are None if one of the texts is not an integer of 64 bits.
         """
@@ -302,7 +302,7 @@ def widen(
                 rows[row * wider + j] = <cython.floating>absent
 
 
-# ---- writing ------------------------------------------------------------------------------------------------
+# ---- writing -----------------------------------------------------------------------------------------------
 
 
 def powers_of_ten():
@@ -325,10 +325,10 @@ def write_rows(
     const double[::1] labels,           # IN   [n_rows]
     bint are_labels_single,             # whether they are float32
     list queries,                       # IN   bytes, one per row
-    list endings,                       # IN   bytes, one per row, or None: what is between pairs and line feed
-    const cython.floating[:, :] X,      # IN   [n_rows, n_features]; or the values that a sparse matrix stores,
-    const int64_t[::1] features,        # IN   their columns, and where those of each row begin: [n_rows + 1].
-    const int64_t[::1] offsets,         # IN   Without these two, which may be None, X is dense
+    list endings,                       # IN   bytes, one per row, or None: what is before line feeds
+    const cython.floating[:, :] X,      # IN   [n_rows, n_features]; or the values of a sparse matrix: [1, n],
+    const int64_t[::1] features,        # IN   their columns, and where those of a row begin: [n_rows + 1].
+    const int64_t[::1] offsets,         # IN   Both are None for a dense array
     bint keep_zeros,                    # whether zeros are written
     int64_t last,                       # the feature that the first row names in any case, from 1, or 0
     double value_of_last,               # its value if the first row does not name it anyway
