@@ -6,6 +6,8 @@ import io
 import lzma
 import math
 import tempfile
+import tracemalloc
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ from sklearn.datasets import load_svmlight_file
 
 from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
 from ranktrees.rows import letor
+from reference import letor as reference
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
@@ -52,9 +55,9 @@ def test_queries_that_would_be_read_as_others_are_not_written(tmp_path, qid):
 
 def test_files_that_are_not_what_they_are_called(tmp_path):
     with pytest.raises(
-        ValueError, match=r"ends in '.zst'; expected a text file, or one whose name ends in .gz"
+        ValueError, match=r"ends in '.7z'; expected a text file, or one whose name ends in .gz"
     ):
-        dump_letor(tmp_path / "rows.txt.zst", np.eye(2), [1, 0], [1, 1])
+        dump_letor(tmp_path / "rows.txt.7z", np.eye(2), [1, 0], [1, 1])
     (tmp_path / "rows.txt.gz").write_text("2 qid:1 1:1\n")
     with pytest.raises(ValueError, match=r"rows.txt.gz is truncated, or not in the format of its suffix"):
         load_letor(tmp_path / "rows.txt.gz")
@@ -146,6 +149,24 @@ def test_compressed(tmp_path, suffix, compress, as_path):
     path = as_path(tmp_path / f"train.txt{suffix}")
     Path(path).write_bytes(compress(SMALL))
     np.testing.assert_array_equal(load_letor(path).data, load(SMALL).data)
+
+
+def test_zstandard(tmp_path):
+    path = tmp_path / "rows.txt.zst"
+    if letor._zstd is None:
+        with pytest.raises(ValueError, match=r"ends in '.zst'; .* or install the package backports.zstd"):
+            load_letor(path)
+        return
+    dump_letor(path, np.eye(2), [1, 0], [1, 1])
+    assert load_letor(path).data.tolist() == [[1, 0], [0, 1]]
+    path.write_bytes(path.read_bytes() + letor._zstd.compress(b"2 qid:3 1:5\n"))  # a second frame
+    assert load_letor(path).target.tolist() == [1, 0, 2]
+    for damaged in (path.read_bytes()[:-5], b"1 qid:1 1:2\n"):
+        path.write_bytes(damaged)
+        with pytest.raises(
+            ValueError, match=r"rows.txt.zst is truncated, or not in the format of its suffix"
+        ):
+            load_letor(path)
 
 
 def test_open_files_stay_open(tmp_path):
@@ -262,20 +283,170 @@ def test_malformed_lines(tmp_path, monkeypatch, option, expected, line, sparse):
     assert expected in str(error.value)
 
 
+TOKENS = [
+    "0 qid:1 ",
+    "1:2 ",
+    "2:",
+    "3",
+    "#",
+    "\n",
+    "1 qid:2\n",
+    "5:NULL",
+    "2.5 qid:q ",
+    " 7:-.5e1",
+    "\r",
+    "qid:07",
+]
+contents = (
+    st.lists(st.sampled_from([*"012:.#q-+_e \n\r\0", "qid:", "qid:1", "1:2", "3:4", "nan", "inf"]))
+    | st.lists(st.sampled_from(TOKENS))
+).map(lambda tokens: "".join(tokens).encode())
+
+
+@st.composite
+def files(draw):
+    """Well-formed lines, of which a few bytes may be others."""
+    rows = draw(st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["1", "2", "02", "q"]), feature_sets)))
+    lines = [
+        f"{label} qid:{query}" + "".join(f" {feature}:{value}" for feature, value in sorted(values.items()))
+        for label, query, values in rows
+    ]
+    content = bytearray("".join(line + draw(st.sampled_from(ENDS)) for line in lines).encode())
+    for place, byte in draw(
+        st.dictionaries(st.integers(0, 10**6), st.sampled_from(b" \n\r\0#:.e0 9q-+_N"))
+    ).items():
+        if content:
+            content[place % len(content)] = byte
+    return bytes(content)
+
+
+ENDS = ["\n", "\r\n", " # a b \n", "#\n", " \t\n\n", "\n# 9:1\n"]
+values = st.sampled_from(["0", "1", "0.25", "1e-60", "-inf", "nan", "NULL", "1e39"]) | st.floats().map(repr)
+feature_sets = st.dictionaries(st.integers(1, 12), values, max_size=6)
+
+
 @given(
-    st.lists(st.sampled_from([*"012:.#q-+_e \n\r", "qid:", "qid:1", "1:2", "3:4", "nan"]))
-    | st.lists(st.sampled_from(["0 qid:1 ", "1:2 ", "2:", "3", "#", "\n", "1 qid:2\n"]))
+    contents | files(),
+    st.sampled_from([1, 20, 100, 1 << 20]),
+    st.sampled_from([np.float32, np.float64]),
+    st.sampled_from([None, 10]),
+    st.sampled_from([(), ("NULL",), ["-", "NULL", "1"]]),
+    st.sampled_from([0.0, np.nan]),
 )
+@settings(max_examples=500, deadline=None)
+def test_compiled_and_slow_reading_agree(content, n_bytes, dtype, n_features, missing, absent):
+    options = {"n_features": n_features, "dtype": dtype, "missing": missing}
+    texts = [text.encode() for text in missing]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(letor, "_BLOCK_BYTES", n_bytes)
+        try:
+            rows = reference.read_letor(content, n_features or 2**31 - 1, dtype, texts)
+        except reference.MalformedLineError as error:
+            for sparse in (False, True):
+                with pytest.raises(ValueError, match=f"line {error}: (?!None)"):
+                    load(content, sparse=sparse, **options)
+            return
+        width = n_features or max((max(row[2], default=0) for row in rows), default=0)
+        if not rows or not width:
+            with pytest.raises(ValueError, match=r"holds no (rows|feature:value pair)"):
+                load(content, **options)
+            return
+        data = load(content, return_ids=True, absent=absent, **options)
+        sparse = load(content, sparse=True, **options)
+    np.testing.assert_array_equal(data.data, reference.dense(rows, width, dtype, absent), strict=True)
+    np.testing.assert_array_equal(data.qid, reference.queries(rows), strict=True)
+    assert data.target.tolist() == [row[0] for row in rows]
+    assert data.ids.tolist() == [row[3].decode("utf-8", "surrogateescape") for row in rows]
+    np.testing.assert_array_equal(sparse.data.toarray(), reference.dense(rows, width, dtype, 0), strict=True)
+    assert sparse.data.has_canonical_format
+    assert np.all(sparse.data.data != 0)
+
+
+digits = st.text("0123456789", max_size=25)
+decimals = st.builds(
+    "{}{}{}{}{}".format,
+    st.sampled_from(["", "-", "+"]),
+    st.sampled_from(["", "0", "000"]),
+    digits.map("0".__add__),
+    st.sampled_from([""]) | digits.map(".".__add__),
+    st.sampled_from(["", "e0", "E-7", "e+12"]) | st.integers(-360, 340).map("e{}".format),
+)
+
+
+@given(st.lists(decimals | st.floats(allow_nan=False).map(repr), min_size=1))
 @settings(max_examples=300, deadline=None)
-def test_compiled_and_slow_reading_agree(tokens):
-    content = "".join(tokens).encode()
-    problems = [letor._find_problem(line, 50, np.dtype(np.float32)) for line in content.split(b"\n")]
-    n_rows = sum(bool(line.partition(b"#")[0].strip()) for line in content.split(b"\n"))
-    if n_rows and not any(problems):
-        assert len(load(content, n_features=50).target) == n_rows
-    else:
-        with pytest.raises(ValueError, match=r"line \d+: |holds no rows"):
-            load(content, n_features=50)
+def test_numbers_are_those_of_strtod(texts):
+    texts = [text for text in texts if "inf" in text or math.isfinite(float(text))]
+    content = b"".join(b"0 qid:1 1:%b\n" % text.encode() for text in texts)
+    expected = np.array([[float(text)] for text in texts]).reshape(-1, 1)
+    if texts:
+        read = load(content, dtype=np.float64).data
+        np.testing.assert_array_equal(read.view(np.uint64), expected.view(np.uint64))
+
+
+@pytest.mark.parametrize("n_digits", [15, 16, 17, 18, 19, 20])
+def test_numbers_of_any_length_are_rounded_once(n_digits):
+    rng = np.random.default_rng(n_digits)
+    mantissas = rng.integers(10 ** (n_digits - 1), min(10**n_digits, 2**64), 3000, dtype=np.uint64)
+    exponents = rng.integers(-30, 5, 3000)
+    texts = [f"{mantissa}e{exponent}" for mantissa, exponent in zip(mantissas, exponents, strict=True)]
+    read = load("".join(f"0 qid:1 1:{text}\n" for text in texts).encode(), dtype=np.float64).data
+    assert read[:, 0].tolist() == [float(text) for text in texts]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_threads_do_not_matter(monkeypatch, sparse):
+    lines = [b"%d qid:%d %d:0.%d # d%d\n" % (i % 5, i // 7, i % 11 + 1, i, i) for i in range(9000)]
+    content = b"".join(lines)
+    assert len(content) > 12 * (1 << 14)  # what kernels give to a thread at least
+    found, written, errors = [], [], []
+    lines[5000] = lines[7000] = b"1 1:2\n"
+    for n_threads in (1, 2, 3, 12):
+        monkeypatch.setattr(letor, "effective_n_threads", lambda *_, n=n_threads: n)
+        data = load(content, sparse=sparse, return_ids=True)
+        found.append([data.data.toarray() if sparse else data.data, data.target, data.qid, data.ids])
+        written.append(dump(data.data, data.target, data.qid, ids=data.ids))
+        with pytest.raises(ValueError, match="line 5001: no qid") as error:
+            load(b"".join(lines))
+        errors.append(str(error.value))
+    for one in found:
+        for array, first in zip(one, found[0], strict=True):
+            np.testing.assert_array_equal(array, first, strict=True)
+    assert set(written) == {written[0]}
+    assert set(errors) == {errors[0]}
+
+
+def test_memory_is_that_of_the_rows(monkeypatch):
+    monkeypatch.setattr(letor, "_BLOCK_BYTES", 1 << 14)
+    X = np.ones((20_000, 50), np.float32)
+    content = io.BytesIO(dump(X, np.zeros(len(X)), np.zeros(len(X), int)))
+    tracemalloc.start()
+    try:
+        read = load_letor(content).data
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.3 * read.nbytes + (1 << 20)
+
+
+def test_what_else_stands_for_missing_values():
+    content = b"1 qid:1 1:NULL 2:5\n0 qid:1 1:NULLS\n"
+    with pytest.raises(ValueError, match="line 1: value 'NULL' of feature 1; expected a number"):
+        load(content)
+    with pytest.raises(ValueError, match="line 2: value 'NULLS' of feature 1; expected a number"):
+        load(content, missing="NULL")
+    read = load(content, missing=["NULL", "NULLS"], sparse=True).data
+    np.testing.assert_array_equal(read.toarray(), np.float32([[np.nan, 5], [np.nan, 0]]))
+
+
+def test_encodings(tmp_path):
+    content = "1 qid:é 1:2 # ü\n".encode("latin-1")
+    assert load(content, encoding="latin-1").qid.tolist() == ["é"]
+    assert load(content, encoding="latin-1", return_ids=True).ids.tolist() == ["ü"]
+    assert load(content, return_ids=True).ids.tolist() == ["\udcfc"]
+    (tmp_path / "rows.txt").write_bytes(content)
+    (batch,) = Batches.from_letor(tmp_path / "rows.txt", encoding="latin-1")
+    assert batch.qid.tolist() == ["é"]
 
 
 def test_blocks_do_not_matter(monkeypatch):
@@ -364,6 +535,11 @@ def test_wide_and_empty_is_dense_where_it_is_small_or_meant(monkeypatch, n_featu
         (SMALL, {"dtype": np.int32}, "expected np.float32 or np.float64"),
         (SMALL, {"n_features": 0}, "n_features=0; expected an integer of at least 1"),
         (SMALL, {"n_features": 2.0}, "n_features=2.0; expected an integer of at least 1"),
+        (SMALL, {"missing": ""}, "missing holds ''; expected texts such as 'NULL'"),
+        (SMALL, {"missing": ["NULL", "a b"]}, "missing holds 'a b'"),
+        (SMALL, {"missing": [None]}, "missing holds None"),
+        (SMALL, {"encoding": "utf-16"}, "encoding='utf-16'; expected the name of an encoding that has ASCII"),
+        (SMALL, {"encoding": "latin-99"}, "encoding='latin-99'; expected the name"),
     ],
 )
 def test_bad_arguments(content, options, expected):
@@ -496,12 +672,35 @@ def test_dump_refuses(tmp_path, changes, expected):
     assert not (tmp_path / "out.txt").exists()
 
 
-def test_shortest_texts_survive_reading_through_float64():
-    bits = np.random.default_rng(0).integers(0, 2**32, 20_000, dtype=np.uint32)
-    values = bits.view(np.float32)
+def written(values):
+    """How the values of a column are spelled."""
+    lines = dump(values[:, None], np.zeros(len(values)), np.zeros(len(values), int), keep_zeros=True)
+    return [line.partition(b":")[2].partition(b":")[2].decode() for line in lines.splitlines()]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_values_have_the_digits_of_their_repr(dtype):
+    bits = np.random.default_rng(0).bytes(30_000 * np.dtype(dtype).itemsize)
+    powers = [2.0**k for k in range(-149, 128)] + [10.0**k for k in range(-45, 39)]
+    short = np.random.default_rng(1).integers(1, 10**7, 10_000) / 10.0 ** np.arange(10_000).__mod__(10)
+    others = [np.array(some, dtype) for some in (powers, short, [-0.0])]
+    values = np.concatenate([np.frombuffer(bits, dtype), *others])
     values = values[np.isfinite(values)]
-    read = np.array([np.float32(float(text)) for text in letor._texts(values)])
-    np.testing.assert_array_equal(read, values)
+    texts = written(values)
+    np.testing.assert_array_equal([dtype(float(text)) for text in texts], values)
+    assert [*map(Decimal, texts)] == [Decimal(str(value)) for value in values]
+
+
+@given(st.lists(st.floats(allow_nan=False), min_size=1))
+def test_float64_is_written_as_python_does(values):
+    assert written(np.array(values)) == [repr(value).removesuffix(".0") for value in values]
+
+
+def test_shortest_texts_survive_reading_through_float64():
+    """7.038531e-26 is nearest to the first value, and nearest to the middle of both as float64."""
+    values = np.uint32([0x15AE43FD, 0x15AE43FE]).view(np.float32)
+    assert np.float32(float(str(values[0]))) == values[1]
+    np.testing.assert_array_equal(np.array(written(values), float).astype(np.float32), values)
 
 
 # Folds
@@ -549,6 +748,36 @@ def test_folds_that_lack_something_are_refused_at_once(tmp_path):
     (tmp_path / "Fold2" / "vali.txt").unlink()
     with pytest.raises(FileNotFoundError, match=r"Fold2 holds no vali\.txt"):
         load_letor_folds(tmp_path)
+
+
+def test_folds_as_yahoo_and_others_name_them(tmp_path):
+    for name in ("set2", "set1"):
+        for part in ("train", "valid", "test"):
+            (tmp_path / f"{name}.{part}.txt").write_text(f"1 qid:1 {len(part)}:1\n")
+    folds = list(load_letor_folds(tmp_path))
+    assert [fold.name for fold in folds] == ["set1", "set2"]
+    assert [folds[0][part].data.sum(axis=0).nonzero()[0].item() for part in ("train", "vali", "test")] == [
+        4,
+        4,
+        3,
+    ]
+    (tmp_path / "set2.vali.txt").write_text("1 qid:1 1:1\n")
+    with pytest.raises(ValueError, match=r"holds set2.vali.txt and set2.valid.txt, which are the same part"):
+        load_letor_folds(tmp_path)
+
+
+def test_folds_without_a_part(tmp_path):
+    for part in ("train", "test"):
+        (tmp_path / f"{part}.txt").write_text("1 qid:1 1:1\n")
+    with pytest.raises(
+        FileNotFoundError, match=r"holds no vali.txt or valid.txt, .* parts=\['train', 'test'\] if"
+    ):
+        load_letor_folds(tmp_path)
+    (fold,) = load_letor_folds(tmp_path, parts=("train", "test"))
+    assert fold.keys() == {"name", "train", "test"}
+    for parts in ((), ("train", "train"), ("dev",)):
+        with pytest.raises(ValueError, match=r"parts=.*; expected some of \('train', 'vali', 'test'\)"):
+            load_letor_folds(tmp_path, parts=parts)
 
 
 @given(

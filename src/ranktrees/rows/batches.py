@@ -139,6 +139,8 @@ class Batches:
         n_features: int | None = None,
         dtype: DTypeLike = np.float32,
         absent: float = 0.0,
+        missing: str | Sequence[str] = (),
+        encoding: str = "utf-8",
         folder: PathLike | None = None,
     ) -> Self:
         """Make batches of the rows of LETOR files, one file after the other.
@@ -153,7 +155,7 @@ class Batches:
             The number of features. If None, it is the largest feature number in any file, for which all files
             are scanned quickly first. A number that is implausibly large is refused, as by
             :func:`load_letor`.
-        dtype, absent
+        dtype, absent, missing, encoding
             As in :func:`load_letor`.
         folder
             As in `Batches`.
@@ -183,7 +185,10 @@ class Batches:
         """
         paths = _paths(paths)
         _check_rows_of_batch(batch_rows)
-        return cls(lambda: letor_batches(paths, batch_rows, n_features, dtype, absent), folder=folder)
+        return cls(
+            lambda: letor_batches(paths, batch_rows, n_features, dtype, absent, missing, encoding),
+            folder=folder,
+        )
 
     @classmethod
     def from_parquet(

@@ -1,8 +1,7 @@
 """LETOR files, with one row per line: ``label qid:query feature:value ... # document id``.
 
-The tokens are read by scikit-learn's compiled svmlight parser, a block of whole lines at a time. Faults that
-this parser lets pass (a missing qid, a label that is not a number, an underscore inside a number) are checked
-for here. A block that does not pass is read again, slowly, to name the line.
+Kernels read and write blocks of whole lines, on several threads. The kernel says which line of a block is
+malformed, and `_find_problem` says what is wrong with it.
 """
 
 from __future__ import annotations
@@ -10,60 +9,71 @@ from __future__ import annotations
 import bz2
 import codecs
 import gzip
+import importlib
 import io
 import lzma
 import os
 import re
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 from sklearn.utils import Bunch, check_array
 
+from ranktrees._core.rows.letor import Lines, scan, widen, write_rows
+from ranktrees._core.support.threads import StandardFloats
 from ranktrees.rows.values import as_seen
 from ranktrees.support.files import replacing
 from ranktrees.support.numeric import is_whole, unmasked
+from ranktrees.support.parallel import effective_n_threads
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
     from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
 
+_zstd: Any = None
+for _module in ("compression.zstd", "backports.zstd"):  # the first since Python 3.14
+    with suppress(ImportError):
+        _zstd = _zstd or importlib.import_module(_module)
+
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
+_BLOCK_VALUES = 1 << 18
 _LONGEST_LINE = 1 << 26  # some four million pairs; a compressed file of little may hold a line of far more
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_NOT_OPENED = (".zst", ".zip", ".lz4", ".Z", ".7z", ".br")
-_PARTS = ("train", "vali", "test")
+_NOT_OPENED = {".zip", ".lz4", ".Z", ".7z", ".br"}
+_DAMAGES: list[type[Exception]] = [EOFError, zlib.error, lzma.LZMAError, OSError]  # what openers raise
+if _zstd is None:
+    _NOT_OPENED.add(".zst")
+else:
+    _OPENERS[".zst"] = _zstd.open
+    _DAMAGES.append(_zstd.ZstdError)
+_PARTS = {
+    "train": ("train",),
+    "vali": ("vali", "valid"),
+    "test": ("test",),
+}  # what files of a part are called
 
 # The most bytes of a query id, for which arrays have room in every row, and the most digits of an integer, of
 # which Python reads 4300.
 _LONGEST = 1000
 
-# In patterns of bytes, [^\S\n] is white space within a line. No pattern matches a text in two ways: it would
-# try all of them before it refused the text, which may be long.
+# No pattern matches a text in two ways: it would try both before it refused the text, which may be long.
 _QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
-_ROW = re.compile(
-    rb"^[^\S\n]*(?P<label>[^\s#]+)[^\S\n]+qid:(?P<qid>" + _QUERY + rb")(?=[\s#]|\Z)"
-    rb"(?P<pairs>[^#\n]*)(?:#(?P<id>[^\n]*))?",
-    re.MULTILINE,
-)
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
 _NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
 _QID = re.compile(_QUERY)
-_ANY_ROW = re.compile(rb"^[^\S\n]*[^\s#]", re.MULTILINE)  # well-formed or not
 
 
 @overload
@@ -74,6 +84,8 @@ def load_letor(
     dtype: DTypeLike = np.float32,
     sparse: bool = False,
     absent: float = 0.0,
+    missing: str | Sequence[str] = (),
+    encoding: str = "utf-8",
     return_ids: bool = False,
     return_X_y_qid: Literal[False] = False,
 ) -> Bunch: ...
@@ -87,6 +99,8 @@ def load_letor(
     dtype: DTypeLike = np.float32,
     sparse: bool = False,
     absent: float = 0.0,
+    missing: str | Sequence[str] = (),
+    encoding: str = "utf-8",
     return_ids: bool = False,
     return_X_y_qid: Literal[True],
 ) -> tuple[Any, ...]: ...
@@ -99,6 +113,8 @@ def load_letor(
     dtype: DTypeLike = np.float32,
     sparse: bool = False,
     absent: float = 0.0,
+    missing: str | Sequence[str] = (),
+    encoding: str = "utf-8",
     return_ids: bool = False,
     return_X_y_qid: bool = False,
 ) -> Any:
@@ -113,7 +129,8 @@ def load_letor(
     Parameters
     ----------
     path : str, path-like or binary file
-        The file. Its suffix ``.gz``, ``.xz`` or ``.bz2`` says how it is compressed. An open binary file is
+        The file. Its suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` says how it is compressed; the last needs
+        Python 3.14 or the package backports.zstd. An open binary file is
         read as it is from its current position to its end, and left open.
     n_features : int, default=None
         The number of features, at least the largest feature number in the file. If None, it is the largest
@@ -127,6 +144,12 @@ def load_letor(
         :func:`sklearn.datasets.load_svmlight_file` returns.
     absent : {0.0, nan}, default=0.0
         The value of features that a line does not name. For a CSR matrix it can only be 0.
+    missing : str or sequence of str, default=()
+        What else stands for a missing value, which is read as NaN: ``"NULL"`` for the collections of that
+        name in LETOR 4.0. A value that is spelled exactly like this is missing, even if it is a number.
+    encoding : str, default="utf-8"
+        How document ids and query ids are encoded, such as ``"latin-1"`` for the Istella collections. Bytes
+        that are none of this encoding are kept as surrogates (see :pep:`383`).
     return_ids : bool, default=False
         Whether to return the document ids as well. An id is the text after ``#`` without surrounding white
         space, or ``""`` if there is none.
@@ -151,7 +174,7 @@ def load_letor(
     ValueError
         If a line is malformed, longer than 64 MiB, or names an implausibly large feature (the message gives
         the file and the number of the line, counted from 1), if the file has no rows or no features, or if
-        `absent`, `dtype` or `n_features` is out of range.
+        `absent`, `dtype`, `n_features`, `missing` or `encoding` is out of range.
 
     See Also
     --------
@@ -185,33 +208,25 @@ def load_letor(
     >>> data.ids
     array(['GX-1', 'GX-2', ''], dtype=object)
     """
-    dtype = _check_options(n_features, dtype, sparse, absent)
-    parts: deque[Any] = deque()
-    labels: list[np.ndarray] = []
-    qids: list[np.ndarray] = []
-    ids: list[str] = []
-    seen = _Seen()
-    for X, y, qid, texts, line_of in _read(path, n_features, dtype):
+    options = _check_options(n_features, dtype, sparse, absent, missing, encoding)
+    rows, seen, ids = _Rows(options), _Seen(), []
+    for first_line, block, lines in _read(path, options):
         if n_features is None and not sparse:
-            if X.shape[1] > seen.largest:
-                seen.largest, seen.where = X.shape[1], f"{_name(path)}, line {line_of(X.shape[1])}"
-            seen.n_rows += len(y)
-            seen.n_values += X.nnz
-            seen.require_dense(dtype, "sparse=True for a CSR matrix")
-        parts.append(X if sparse else _dense(X, absent))
-        labels.append(y)
-        qids.append(qid)
+            if lines.largest > seen.largest:
+                seen.largest = lines.largest
+                seen.where = f"{_name(path)}, line {_line_at(block, first_line, lines.line_of_largest)}"
+            seen.n_rows += lines.n_rows
+            seen.n_values += lines.n_pairs
+            seen.require_dense(options.dtype, "sparse=True for a CSR matrix")
+        rows.add(lines)
         if return_ids:
-            ids += [_decode(text.strip()) for text in texts]
+            ids += [_decode(text, encoding) for text in lines.ids()]
 
-    if not parts:
+    if not rows.n_rows:
         raise _no_rows([path])
-    if n_features is None:
-        n_features = max(X.shape[1] for X in parts)
-        if n_features == 0:
-            raise _no_features([path])
-    X = _stack_sparse(parts, n_features) if sparse else _stack_dense(parts, n_features, dtype, absent)
-    data = Bunch(data=X, target=np.concatenate(labels), qid=_read_qids(np.concatenate(qids)))
+    if not rows.n_features:
+        raise _no_features([path])
+    data = Bunch(data=rows.values(), target=rows.labels.all(), qid=rows.qid())
     if return_ids:
         data.ids = np.array(ids, dtype=object)
     return tuple(data.values()) if return_X_y_qid else data
@@ -220,10 +235,13 @@ def load_letor(
 def load_letor_folds(
     folder: PathLike,
     *,
+    parts: Sequence[str] = ("train", "vali", "test"),
     n_features: int | None = None,
     dtype: DTypeLike = np.float32,
     sparse: bool = False,
     absent: float = 0.0,
+    missing: str | Sequence[str] = (),
+    encoding: str = "utf-8",
     return_ids: bool = False,
 ) -> Iterator[Bunch]:
     """Read the folds of a LETOR data set, all with the same number of features.
@@ -231,20 +249,23 @@ def load_letor_folds(
     Parameters
     ----------
     folder : str or path-like
-        A folder that holds ``Fold1``, ``Fold2`` ..., each with ``train.txt``, ``vali.txt`` and ``test.txt``.
-        It may also hold these three files itself, as a single fold. Each file may be compressed
-        (``.txt.gz``, ``.txt.xz``, ``.txt.bz2``).
+        A folder that holds ``Fold1``, ``Fold2`` ..., each with ``train.txt``, ``vali.txt`` (or ``valid.txt``)
+        and ``test.txt``. It may also hold these three files itself, as a single fold; or, as that of Yahoo,
+        ``set1.train.txt``, ``set1.valid.txt`` ..., where each set is a fold. Each file may be compressed, as
+        for :func:`load_letor` (``.txt.gz`` ...).
+    parts : sequence of {"train", "vali", "test"}, default=("train", "vali", "test")
+        The parts that each fold has: ``("train", "test")`` for Istella LETOR, which has no validation rows.
     n_features : int, default=None
         The number of features. If None, it is the largest feature number in any file of any fold, for which
         all files are scanned quickly first.
-    dtype, sparse, absent, return_ids
+    dtype, sparse, absent, missing, encoding, return_ids
         As in :func:`load_letor`.
 
     Returns
     -------
     folds : iterator of :class:`~sklearn.utils.Bunch`
         The folds in the order of their numbers. Each fold is read when the iterator reaches it. It has the
-        entries ``name`` (such as ``"Fold1"``), ``train``, ``vali`` and ``test``, the last three as
+        entries ``name`` (such as ``"Fold1"``), ``train``, ``vali`` and ``test``, or those of `parts`, as
         :func:`load_letor` returns them. ``list(load_letor_folds(folder))`` holds all folds in memory at once.
 
     Raises
@@ -252,7 +273,8 @@ def load_letor_folds(
     FileNotFoundError
         If `folder` holds no fold, or if a fold lacks a part. This is checked before anything is read.
     ValueError
-        In the same cases as :func:`load_letor`.
+        In the same cases as :func:`load_letor`, if `parts` are others, or if a fold holds both ``vali.txt``
+        and ``valid.txt``.
 
     Examples
     --------
@@ -270,14 +292,16 @@ def load_letor_folds(
     Fold2 [[2. 0. 0.]] [[0. 0. 1.]] [[0. 5. 0.]]
     >>> folder.cleanup()
     """
-    dtype = _check_options(n_features, dtype, sparse, absent)
-    folds = [(fold.name, {part: _find_part(fold, part) for part in _PARTS}) for fold in _find_folds(folder)]
+    checked = _check_options(n_features, dtype, sparse, absent, missing, encoding)
+    parts = _check_parts(parts)
+    folds = [(fold.name, {part: fold.path_of(part) for part in parts}) for fold in _find_folds(folder)]
     if n_features is None:
         seen = _scan(path for _, paths in folds for path in paths.values())
         if not sparse:
-            seen.require_dense(dtype, "sparse=True for CSR matrices")
+            seen.require_dense(checked.dtype, "sparse=True for CSR matrices")
         n_features = seen.largest or None
     options: dict[str, Any] = {"dtype": dtype, "sparse": sparse, "absent": absent, "return_ids": return_ids}
+    options |= {"missing": missing, "encoding": encoding}
     return (
         Bunch(
             name=name,
@@ -307,8 +331,8 @@ def dump_letor(
     Parameters
     ----------
     path : str, path-like or binary file
-        The file to write. With the suffix ``.gz``, ``.xz`` or ``.bz2`` it is compressed. An open binary file
-        is left open.
+        The file to write. With the suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` it is compressed, as
+        for :func:`load_letor`. An open binary file is left open.
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The values. Types other than float32 are written as float64. NaN and masked entries in a dense `X`
         are left out. In a sparse `X`, in which values that are not stored are 0, NaN is written as ``nan``.
@@ -353,11 +377,10 @@ def dump_letor(
         )
     X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
-    y = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
-    label_texts = _texts(_check_length("y", y, n_rows))
+    labels: Any = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
+    _check_length("y", labels, n_rows)
     qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
-    ids = np.full(n_rows, "", object) if ids is None else np.asarray(ids, object)
-    endings = _check_ids(_check_length("ids", ids, n_rows))
+    endings = None if ids is None else _check_ids(_check_length("ids", np.asarray(ids, object), n_rows))
     has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
     if keep_zeros is None:
         keep_zeros = has_missing
@@ -370,22 +393,29 @@ def dump_letor(
         X = X.copy()
         X.sum_duplicates()
 
-    last_is_unnamed = _entries(X[:, [n_features - 1]], keep_zeros)[0].size == 0
+    last = X[:, [n_features - 1]]
+    values = last.data if sp.issparse(last) else last[~np.isnan(last)]
+    is_last_named = len(values) > 0 if keep_zeros else bool((values != 0).any())
+    n_values = X.nnz if sp.issparse(X) else X.size
+    rows_of_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES * n_rows // max(1, n_values)))
+    n_threads = effective_n_threads(None)
     with _writing(path) as stream:
-        for start in range(0, n_rows, _BLOCK_ROWS):
-            stop = min(start + _BLOCK_ROWS, n_rows)
-            row, feature, value = _entries(X[start:stop], keep_zeros)
-            if start == 0 and last_is_unnamed:
-                end = np.searchsorted(row, 0, side="right")
-                row, feature = np.insert(row, end, 0), np.insert(feature, end, n_features - 1)
-                value = np.insert(value, end, X[0, n_features - 1])
-            pairs = [f" {j}:{text}" for j, text in zip((feature + 1).tolist(), _texts(value), strict=True)]
-            ends = np.searchsorted(row, np.arange(stop - start), side="right").tolist()
-            begin = 0
-            for i, end in enumerate(ends, start):
-                values = "".join(pairs[begin:end]).encode()
-                stream.write(b"%b qid:%b%b%b\n" % (label_texts[i].encode(), qid_texts[i], values, endings[i]))
-                begin = end
+        for start in range(0, n_rows, rows_of_block):
+            some = slice(start, start + rows_of_block)
+            with StandardFloats(n_threads):
+                parts = write_rows(
+                    labels[some].astype(np.float64),
+                    labels.dtype == np.float32,
+                    qid_texts[some],
+                    None if endings is None else endings[some],
+                    *_stored(X, some),
+                    keep_zeros,
+                    0 if start or is_last_named else n_features,
+                    X[0, n_features - 1],
+                    n_threads,
+                )
+            for part in parts:
+                stream.write(part.tobytes())
 
 
 # Files
@@ -411,9 +441,10 @@ def _suffix(path: PathLike) -> str:
     """The suffix of a path, which says how the file is compressed."""
     suffix = Path(path).suffix
     if suffix in _NOT_OPENED:
+        otherwise = "; or install the package backports.zstd" if suffix == ".zst" else ""
         raise ValueError(
             f"{path} ends in {suffix!r}; expected a text file, or one whose name ends in "
-            f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all."
+            f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all{otherwise}."
         )
     return suffix
 
@@ -440,7 +471,7 @@ def _reading(path: Any) -> Iterator[Any]:
     try:
         with _open(path, "rb") as stream:
             yield stream
-    except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
+    except tuple(_DAMAGES) as error:
         if getattr(error, "errno", None) is not None:  # a file that is not there, for instance
             raise
         raise ValueError(
@@ -465,27 +496,61 @@ def _blocks(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         line += block.count(b"\n")
 
 
-def _find_folds(folder: Any) -> list[Path]:
+def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Read, and decompress, the next block on another thread while one is used."""
+    with ThreadPoolExecutor(1) as reader:
+        coming = reader.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = reader.submit(next, blocks, None)
+            yield block
+
+
+@dataclass(frozen=True)
+class _Fold:
+    name: str
+    folder: Path
+    prefix: str = ""
+
+    def path_of(self, part: str) -> Path:
+        names = [f"{self.prefix}{name}.txt" for name in _PARTS[part]]
+        for suffix in ("", *_OPENERS):
+            paths = [path for name in names if (path := self.folder / f"{name}{suffix}").is_file()]
+            if len(paths) > 1:
+                raise ValueError(
+                    f"{self.folder} holds {' and '.join(path.name for path in paths)}, which are the same "
+                    "part; expected one of them: remove or rename the other."
+                )
+            if paths:
+                return paths[0]
+        others = [other for other in _PARTS if other != part]
+        raise FileNotFoundError(
+            f"{self.folder} holds no {' or '.join(names)}, nor one that ends in {', '.join(_OPENERS)}; "
+            "expected a folder with train.txt, vali.txt and test.txt, or set1.train.txt ..., or one with "
+            f"such folders named Fold1, Fold2 ...; pass parts={others} if that part does not exist."
+        )
+
+
+def _find_folds(folder: Any) -> list[_Fold]:
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"{folder} is not a folder; expected one that holds Fold1, Fold2 ...")
-    numbered = [
-        (int(match[1]), inner)
-        for inner in folder.iterdir()
-        if inner.is_dir() and (match := re.fullmatch(r"fold[ _-]?(\d+)", inner.name, re.IGNORECASE))
-    ]
-    return [inner for _, inner in sorted(numbered)] or [folder]
+    numbered: dict[int, _Fold] = {}
+    sets: dict[int, _Fold] = {}
+    parts = "|".join(name for names in _PARTS.values() for name in names)
+    for inner in folder.iterdir():
+        if inner.is_dir() and (match := re.fullmatch(r"fold[ _-]?(\d+)", inner.name, re.IGNORECASE)):
+            numbered[int(match[1])] = _Fold(inner.name, inner)
+        elif match := re.match(rf"(set(\d+))\.({parts})\.txt", inner.name):
+            sets[int(match[2])] = _Fold(match[1], folder, f"{match[1]}.")
+    found = numbered or sets
+    return [found[number] for number in sorted(found)] or [_Fold(folder.name, folder)]
 
 
-def _find_part(fold: Path, part: str) -> Path:
-    for suffix in ("", *_OPENERS):
-        path = fold / f"{part}.txt{suffix}"
-        if path.is_file():
-            return path
-    raise FileNotFoundError(
-        f"{fold} holds no {part}.txt, nor one that ends in {', '.join(_OPENERS)}; expected a folder "
-        "with train.txt, vali.txt and test.txt, or one with such folders named Fold1, Fold2 ..."
-    )
+def _check_parts(parts: Sequence[str]) -> tuple[str, ...]:
+    given = (parts,) if isinstance(parts, str) else tuple(parts)
+    if not given or any(part not in _PARTS for part in given) or len(set(given)) < len(given):
+        raise ValueError(f"parts={parts!r}; expected some of {tuple(_PARTS)}, each at most once.")
+    return given
 
 
 @dataclass
@@ -513,25 +578,17 @@ class _Seen:
 
 def _scan(paths: Iterable[Any]) -> _Seen:
     """Return what is seen in a quick scan of the last pair of each line. Malformed lines are skipped."""
-    seen = _Seen()
+    seen, n_threads = _Seen(), effective_n_threads(None)
     for path in paths:
         with _reading(path) as stream:
-            for first_line, block in _blocks(stream, _name(path)):
-                for number, line in enumerate(block.split(b"\n"), first_line):
-                    line = line.partition(b"#")[0]
-                    if n_colons := line.count(b":"):
-                        seen.n_rows += 1
-                        seen.n_values += n_colons - 1  # one is that of qid:
-                        if (feature := _last_feature(line)) > seen.largest:
-                            seen.largest, seen.where = feature, f"{_name(path)}, line {number}"
+            for first_line, block in _ahead(_blocks(stream, _name(path))):
+                n_rows, n_pairs, largest, place = scan(block, n_threads)
+                seen.n_rows += n_rows
+                seen.n_values += n_pairs
+                if largest > seen.largest:
+                    seen.largest = largest
+                    seen.where = f"{_name(path)}, line {_line_at(block, first_line, place)}"
     return seen
-
-
-def _last_feature(line: bytes) -> int:
-    """The feature of the last pair of a line, or 0 if there is none."""
-    before = line.rpartition(b":")[0][-12:]  # two more digits than the largest feature has
-    token = before.split()[-1:]
-    return int(token[0]) if token and _INTEGER.fullmatch(token[0]) else 0
 
 
 def _no_rows(paths: Sequence[Any]) -> ValueError:
@@ -550,7 +607,24 @@ def _names(paths: Sequence[Any]) -> str:
 # Reading
 
 
-def _check_options(n_features: int | None, dtype: DTypeLike, sparse: bool, absent: float) -> np.dtype[Any]:
+@dataclass(frozen=True)
+class _Options:
+    n_features: int | None
+    dtype: np.dtype[Any]
+    sparse: bool
+    absent: float
+    missing: tuple[bytes, ...]
+    encoding: str
+
+
+def _check_options(
+    n_features: int | None,
+    dtype: DTypeLike,
+    sparse: bool,
+    absent: float,
+    missing: str | Sequence[str] = (),
+    encoding: str = "utf-8",
+) -> _Options:
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise ValueError(f"dtype={dtype!r}; expected np.float32 or np.float64.")
     if n_features is not None and not is_whole(n_features, 1):
@@ -561,107 +635,172 @@ def _check_options(n_features: int | None, dtype: DTypeLike, sparse: bool, absen
         raise ValueError(
             "absent=nan and sparse=True: values that a CSR matrix does not store are 0; use sparse=False."
         )
-    return np.dtype(dtype)
+    try:
+        is_of_ascii = "1 qid:a\n".encode(encoding) == b"1 qid:a\n"
+    except (LookupError, TypeError):
+        is_of_ascii = False
+    if not is_of_ascii:
+        raise ValueError(
+            f"encoding={encoding!r}; expected the name of an encoding that has ASCII in it, as 'utf-8' and "
+            "'latin-1' do: convert files of others."
+        )
+    texts = (missing,) if isinstance(missing, str) else tuple(missing)
+    for text in texts:
+        if not isinstance(text, str) or not re.fullmatch(r"[^\s#\0]+", text):
+            raise ValueError(
+                f"missing holds {text!r}; expected texts such as 'NULL', without white space and '#'."
+            )
+    encoded = tuple(text.encode(encoding, "surrogateescape") for text in texts)
+    return _Options(n_features, np.dtype(dtype), sparse, absent, encoded, encoding)
+
+
+class _Growing:
+    """A flat array that grows in place, so that its peak of memory is little more than what it holds."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._array = np.empty(0, dtype)
+        self._n = 0
+
+    def more(self, n: int) -> np.ndarray:
+        """The next n elements, to be written before the next call."""
+        self._n += n
+        if self._n > len(self._array):
+            self._array.resize(max(self._n, len(self._array) * 9 // 8), refcheck=False)
+        return self._array[self._n - n : self._n]
+
+    def all(self) -> np.ndarray:
+        if self._n < len(self._array):
+            self._array.resize(self._n, refcheck=False)
+        return self._array
+
+
+class _Rows:
+    """The rows of all lines that were added."""
+
+    def __init__(self, options: _Options) -> None:
+        self._options = options
+        self.n_rows = 0
+        self.n_features = options.n_features or 0
+        self.labels = _Growing(np.float64)
+        self._values = _Growing(options.dtype)
+        self._features = _Growing(np.int32)
+        self._lengths = _Growing(np.int64)  # of rows of a sparse matrix
+        self._queries: list[tuple[bytes, np.ndarray | None, np.ndarray]] = []
+
+    def add(self, lines: Lines) -> None:
+        lines.labels(self.labels.more(lines.n_rows))
+        self._queries.append(lines.queries())
+        with StandardFloats(lines.n_threads):
+            self._add_sparse(lines) if self._options.sparse else self._add_dense(lines)
+        self.n_rows += lines.n_rows
+
+    def _add_sparse(self, lines: Lines) -> None:
+        n = lines.n_stored
+        lines.sparse(self._values.more(n), self._features.more(n), self._lengths.more(lines.n_rows))
+        self.n_features = max(self.n_features, lines.largest)
+
+    def _add_dense(self, lines: Lines) -> None:
+        absent, before = self._options.absent, self.n_features
+        if lines.largest > before:
+            self.n_features = lines.largest
+            self._values.more(self.n_rows * (self.n_features - before))
+            widen(self._values.all(), self.n_rows, before, self.n_features, absent)
+        if self.n_features:
+            more = self._values.more(lines.n_rows * self.n_features)
+            lines.dense(more.reshape(lines.n_rows, self.n_features), absent)
+
+    def values(self) -> Any:
+        shape, values = (self.n_rows, self.n_features), self._values.all()
+        if not self._options.sparse:
+            return values.reshape(shape)
+        offsets = np.append(0, np.cumsum(self._lengths.all()))
+        return sp.csr_matrix((values, self._features.all(), offsets), shape)
+
+    def texts(self) -> list[bytes]:
+        """The texts of runs of equal queries."""
+        return b"\n".join(texts for texts, _, _ in self._queries).split(b"\n")
+
+    def qid(self, as_texts: bool = False) -> np.ndarray:
+        """The queries as int64 if all are integers, else as str."""
+        queries: Any = [integers for _, integers, _ in self._queries]
+        if as_texts or any(integers is None for integers in queries):
+            queries = [[_decode(text, self._options.encoding) for text in self.texts()]]
+        return np.repeat(
+            np.concatenate(queries), np.concatenate([lengths for _, _, lengths in self._queries])
+        )
 
 
 def letor_batches(
-    paths: Sequence[Any], batch_rows: int, n_features: int | None, dtype: Any, absent: float
+    paths: Sequence[Any],
+    batch_rows: int,
+    n_features: int | None,
+    dtype: Any,
+    absent: float,
+    missing: str | Sequence[str] = (),
+    encoding: str = "utf-8",
 ) -> Iterator[tuple[Any, np.ndarray, np.ndarray]]:
     """Yield (X, y, qid) of about ``batch_rows`` rows: whole blocks of lines, one file after the other."""
-    dtype = _check_options(n_features, dtype, False, absent)
+    options = _check_options(n_features, dtype, False, absent, missing, encoding)
     if n_features is None:
         seen = _scan(paths)
-        seen.require_dense(dtype)
-        n_features = seen.largest
-    blocks = chain.from_iterable(_read(path, n_features, dtype) for path in paths)
+        seen.require_dense(options.dtype)
+        options = replace(options, n_features=seen.largest)
     kind = None
-    while some := _next_rows(blocks, batch_rows):
-        if n_features == 0:
+    for rows in _batches(chain.from_iterable(_read(path, options) for path in paths), batch_rows, options):
+        if rows.n_features == 0:
             raise _no_features(paths)
-        parts, labels, qids = zip(*some, strict=True)
-        texts = np.concatenate(qids)
-        qid = _decoded(texts) if kind == "U" else _read_qids(texts)
+        qid = rows.qid(as_texts=kind == "U")
         if kind == "i" and qid.dtype.kind == "U":
-            text = next(text for text in texts.tolist() if _as_int64(text) is None)
+            text = next(text for text in rows.texts() if _as_int64(text) is None)
             raise ValueError(
                 f"qid {_quote(text)} is a string, but the ids in earlier batches are 64-bit integers; "
                 "expected one kind: name all queries by strings, or all by 64-bit integers."
             )
         kind = qid.dtype.kind
-        dense = deque(_dense(X, absent) for X in parts)
-        yield _stack_dense(dense, n_features, dtype, absent), np.concatenate(labels), qid
+        yield rows.values(), rows.labels.all(), qid
     if kind is None:
         raise _no_rows(paths)
 
 
-def _next_rows(blocks: Iterator[Any], n_rows: int) -> Any:
-    """Values, labels and queries of the next blocks that together hold ``n_rows`` rows, or what is left."""
-    some = []
-    while n_rows > 0 and (block := next(blocks, None)) is not None:
-        some.append(block[:3])
-        n_rows -= len(block[1])
-    return some
+def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _Options) -> Iterator[_Rows]:
+    """Yield the rows of the next blocks that together hold ``n_rows`` rows, and at last what is left."""
+    rows = _Rows(options)
+    for _, _, lines in blocks:
+        rows.add(lines)
+        if rows.n_rows >= n_rows:
+            yield rows
+            rows = _Rows(options)
+    if rows.n_rows:
+        yield rows
 
 
-def _read(
-    path: Any, n_features: int | None, dtype: np.dtype[Any]
-) -> Iterator[tuple[Any, np.ndarray, np.ndarray, list[bytes], Callable[[int], int]]]:
-    """Yield the blocks of a file that hold rows: values as CSR, labels, and queries and ids as bytes.
-
-    With each block comes a function that returns the first line of the block that names a given feature.
-    """
+def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, Lines]]:
+    """Yield the blocks of a file that hold rows: the number of the first line, the block, and its rows."""
+    most_features = min(_LARGEST_INDEX, _LARGEST_INDEX if options.n_features is None else options.n_features)
+    n_threads = effective_n_threads(None)
+    missing = b"".join(text + b"\0" for text in options.missing)
+    lines = Lines(most_features, options.dtype == np.float32, missing, n_threads)
     with _reading(path) as stream:
-        for first_line, block in _blocks(stream, _name(path)):
-            rows, X, y = _parse(block, _name(path), first_line, n_features, dtype)
-            if rows:
-                queries, ids = np.array([qid for _, qid, _, _ in rows]), [text for _, _, _, text in rows]
-                yield X, y, queries, ids, partial(_line_naming, block, first_line)
+        for first_line, block in _ahead(_blocks(stream, _name(path))):
+            with StandardFloats(n_threads):
+                lines.read(block)
+            if lines.problem >= 0:
+                line = block[lines.problem :].partition(b"\n")[0]
+                number = _line_at(block, first_line, lines.problem)
+                problem = _find_problem(line, options.n_features, options.dtype, options.missing)
+                raise ValueError(f"{_name(path)}, line {number}: {problem}")
+            if lines.n_rows:
+                yield first_line, block, lines
 
 
-def _line_naming(block: bytes, first_line: int, feature: int) -> int:
-    """The number of the first line of a block that names a feature; one line must do so."""
-    pair = re.compile(rb"\s\+?0*%d:" % feature)
-    lines = enumerate(block.split(b"\n"), first_line)
-    return next(number for number, line in lines if pair.search(line.partition(b"#")[0]))
+def _line_at(block: bytes, first_line: int, place: int) -> int:
+    """The number of the line that begins at a place of a block."""
+    return first_line + block.count(b"\n", 0, place)
 
 
-def _parse(
-    block: bytes, name: str, first_line: int, n_features: int | None, dtype: np.dtype[Any]
-) -> tuple[Any, Any, np.ndarray]:
-    """Read a block: for each row (label, qid, pairs, id) as bytes, the values as CSR, the labels."""
-    rows = _ROW.findall(block)
-    failure = None
-    X: Any = None
-    y: Any = None
-    try:
-        if rows:
-            X, y = load_svmlight_file(io.BytesIO(block), dtype=dtype, zero_based=False)
-            if X.nnz == 0:
-                X = X[:, :0]  # the parser makes one feature of none
-    except (ValueError, OverflowError) as error:
-        failure = error
-    if failure is not None:
-        suspect = True
-    elif not rows:
-        suspect = _ANY_ROW.search(block) is not None
-    else:
-        suspect = (
-            len(rows) != len(y)
-            or not np.isfinite(y).all()
-            or np.isinf(X.data).any()
-            or (n_features is not None and X.shape[1] > n_features)
-            or any(b"_" in label or b"_" in pairs for label, _, pairs, _ in rows)
-        )
-    if suspect:
-        for number, line in enumerate(block.split(b"\n"), first_line):
-            if problem := _find_problem(line, n_features, dtype):
-                raise ValueError(f"{name}, line {number}: {problem}")
-        if failure is not None:
-            raise ValueError(f"{name}, lines {first_line} and following: {failure}") from failure
-    return rows, X, y
-
-
-def _find_problem(line: Any, n_features: int | None, dtype: np.dtype[Any]) -> str | None:
+def _find_problem(
+    line: Any, n_features: int | None, dtype: np.dtype[Any], missing: Sequence[bytes] = ()
+) -> str | None:
     """Describe in words what is malformed in a line, or return None."""
     line = line.partition(b"#")[0]
     tokens = line.split()
@@ -703,6 +842,9 @@ def _find_problem(line: Any, n_features: int | None, dtype: np.dtype[Any]) -> st
             return f"feature {index} twice; expected each feature at most once, in increasing order."
         if index < previous:
             return f"feature {index} after feature {previous}; expected increasing order."
+        previous = index
+        if value in missing:
+            continue
         if not _is_number(value):
             return f"value {_quote(value)} of feature {index}; expected a number."
         with np.errstate(over="ignore"):
@@ -710,7 +852,6 @@ def _find_problem(line: Any, n_features: int | None, dtype: np.dtype[Any]) -> st
         if overflows:
             wide = "" if np.isinf(float(value)) else "; use dtype=np.float64"
             return f"value {_quote(value)} of feature {index} is too large for {dtype}{wide}."
-        previous = index
     if n_features is not None and previous > n_features:
         return f"feature {previous}; expected at most n_features={n_features}."
     return None
@@ -725,43 +866,8 @@ def _quote(text: Any) -> str:
     return repr(text if len(text) <= 40 else text[:37] + "...")
 
 
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
-
-
-def _dense(X: RowsLike, absent: float) -> np.ndarray:
-    dense = np.full(X.shape, absent, X.dtype)
-    dense[np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices] = X.data
-    return dense
-
-
-def _stack_dense(parts: Any, n_features: int, dtype: np.dtype[Any], absent: float) -> np.ndarray:
-    # Parts are freed as they are copied, so that the peak of memory is little more than the result.
-    X = np.empty((sum(len(part) for part in parts), n_features), dtype)
-    start = 0
-    while parts:
-        part = parts.popleft()
-        stop = start + len(part)
-        X[start:stop, : part.shape[1]] = part
-        X[start:stop, part.shape[1] :] = absent
-        start = stop
-    return X
-
-
-def _stack_sparse(parts: Any, n_features: int) -> Any:
-    for part in parts:
-        part.eliminate_zeros()
-        part.resize(part.shape[0], n_features)
-    return sp.vstack(parts, format="csr")
-
-
-def _read_qids(texts: np.ndarray) -> np.ndarray:
-    """The queries as int64 if all are integers, else as str; each run of equal ones is converted once."""
-    queries, runs = _runs(texts)
-    integers = [_as_int64(query) for query in queries]
-    if None in integers:
-        return _decoded(texts)
-    return np.repeat(np.array(integers, np.int64), runs)
+def _decode(text: bytes, encoding: str = "utf-8") -> str:
+    return text.decode(encoding, "surrogateescape")
 
 
 def _as_int64(query: bytes) -> int | None:
@@ -770,41 +876,16 @@ def _as_int64(query: bytes) -> int | None:
     return None if integer is None or abs(integer) > np.iinfo(np.int64).max else integer
 
 
-def _decoded(texts: np.ndarray) -> np.ndarray:
-    """The queries as str."""
-    queries, runs = _runs(texts)
-    return np.repeat(np.array([_decode(query) for query in queries]), runs)
-
-
-def _runs(texts: np.ndarray) -> tuple[list[bytes], np.ndarray]:
-    """The first text of each run of equal texts, and the lengths of the runs."""
-    first = np.flatnonzero(np.append(True, texts[1:] != texts[:-1]))
-    return texts[first].tolist(), np.diff(np.append(first, len(texts)))
-
-
 # Writing
 
 
-def _entries(X: RowsLike, keep_zeros: bool | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Row, feature and value of the entries of X that are to be written, in the order of the rows."""
-    if sp.issparse(X):
-        row, feature, value = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), X.indices, X.data
-        if not keep_zeros:
-            row, feature, value = row[value != 0], feature[value != 0], value[value != 0]
-        return row, feature, value
-    row, feature = np.nonzero(~np.isnan(X) if keep_zeros else X)
-    return row, feature, X[row, feature]
-
-
-def _texts(values: np.ndarray) -> list[str]:
-    """For each float, the shortest decimal text that reads back as the same float."""
-    texts = values.astype("U32")
-    if values.dtype == np.float32:
-        # Readers convert by way of float64; a text halfway between two float32 may then round the wrong way.
-        read = texts.astype(np.float64).astype(np.float32)
-        wrong = (read != values) & ~np.isnan(values)
-        texts[wrong] = [f"{value:.9g}" for value in values[wrong].tolist()]
-    return [text.removesuffix(".0") for text in texts.tolist()]
+def _stored(X: RowsLike, some: slice) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+    """The values of some rows; if X is sparse, those stored, their columns, and where each row begins."""
+    if not sp.issparse(X):
+        return X[some], None, None
+    offsets = X.indptr[some.start : some.stop + 1].astype(np.int64)
+    stored = slice(offsets[0], offsets[-1])
+    return X.data[None, stored], X.indices[stored].astype(np.int64), offsets - offsets[0]
 
 
 def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
@@ -816,6 +897,10 @@ def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
 
 
 def _check_qids(qid: np.ndarray) -> list[bytes]:
+    if qid.dtype.kind in "iu" and not np.ma.isMaskedArray(qid):
+        integers, rows = np.unique(qid, return_inverse=True)
+        spelled = [b"%d" % integer for integer in integers.tolist()]
+        return [spelled[row] for row in rows.tolist()]
     texts = []
     for query in qid.tolist():
         if is_whole(query):
