@@ -11,14 +11,16 @@ zipf        the same, the n-th column with probability 1/n, entries of -1 and 1
 words       FeatureHasher(2**18): 1,000 rows of 40 words, whose frequencies follow Zipf's law
 more_words  50,000 rows of these
 flags       1,000,000 rows of 2,000 flags, each on in up to 2 % of the rows
+shop        200,000 rows of 30 numbers, 400 flags, and categories of 50, 3,000 and 30,000 levels
 
 Each library has a process of its own for each set, pinned to ``--threads`` processors (see turns.py), and the
 libraries take turns. Seconds are those of a whole ``fit``; "above" is the peak of the first fit above what
 the process had before, in MB, by Linux; scoring is ``predict`` of all rows from CSR. Figures are medians of
 repeats, and ratios are of LightGBM's to ours, with the range.
 
-``accuracy`` draws each kind of data anew with each seed, 200 queries of 40 rows to train and 200 to test, and
-prints the mean NDCG@10 of the test queries, with the t of what ours has more, by query, over all draws.
+``accuracy`` draws each kind of data anew with each seed, 200 queries of 40 rows to train and 200 to test
+(1,500 for a category of 3,000 levels), and prints the mean NDCG@10 of the test queries, with the t of what
+ours has more, by query, over all draws.
 Everybody has its own defaults, for the number of trees and the rate, too; "all bins" is ours with
 split_search="full", and "our trees" is LightGBM with as many trees as ours, of the same rate. With
 ``--equal`` all have ``--trees`` trees of 31 leaves and the rate .1.
@@ -69,18 +71,50 @@ def flags(rng, n_rows, n_columns, most=0.02):
     return X
 
 
+def levels_of(rng, n, numbers):
+    """Categories, a column for each number of levels; the k-th level of one has the probability 1/k."""
+    laws = (np.cumsum(1 / np.arange(1, number + 1.0)) for number in numbers)
+    return np.column_stack([np.searchsorted(law / law[-1], rng.random(n)) for law in laws])
+
+
+def shop(rng, n):
+    shown = sparse.csr_matrix(rng.normal(size=(n, 30)).astype(np.float32))
+    return sparse.hstack([shown, flags(rng, n, 400)], "csr")
+
+
 SETS = {
     "wide": lambda rng, n: entries(rng, n or 20_000, 50_000, 30, 0.0),
     "zipf": lambda rng, n: entries(rng, n or 20_000, 50_000, 30, 1.0),
     "words": lambda rng, n: words(rng, n or 1_000),
     "more_words": lambda rng, n: words(rng, n or 50_000),
     "flags": lambda rng, n: flags(rng, n or 1_000_000, 2_000),
+    "shop": lambda rng, n: shop(rng, n or 200_000),
 }
+LEVELS = {
+    "shop": (50, 3_000, 30_000),
+    "shop_log": (50, 3_000, 30_000),
+    "noise_category": (200,),
+    "useful_category": (3_000,),
+}  # of the categories in the last columns
 
 
-def labelled(rng, X, noise=1.0):
+def with_levels(rng, name, X):
+    """(X, worth): X with its categories beside it, and what they add to the worth of a row."""
+    numbers = LEVELS.get(name, ())
+    worth = np.zeros(X.shape[0])
+    if not numbers:
+        return X, worth
+    levels = levels_of(rng, X.shape[0], numbers)
+    for number, of_rows in zip(numbers, levels.T, strict=True):
+        worth += rng.normal(size=number)[of_rows] * (name != "noise_category")
+    if sparse.issparse(X):
+        return sparse.hstack([X, sparse.csr_matrix(levels.astype(np.float32))], "csr"), worth
+    return np.column_stack([X, levels]), worth
+
+
+def labelled(rng, X, worth=0.0, noise=1.0):
     """(X, y, qid): grades by a linear rule and noise, with web search's shares of them."""
-    worth = np.asarray(X @ rng.normal(size=X.shape[1])).ravel()
+    worth = worth + np.asarray(X @ rng.normal(size=X.shape[1])).ravel()
     worth = worth / (worth.std() or 1.0) + noise * rng.normal(size=len(worth))
     y = np.digitize(worth, np.quantile(worth, [0.52, 0.84, 0.97, 0.99]))
     return X, y, np.arange(len(y)) // ROWS_PER_QUERY
@@ -110,11 +144,13 @@ def estimator(library, n_trees, n_threads, **parameters):
     return ours(n_threads, **parameters)
 
 
-def fitted(model, X, y, qid):
+def fitted(model, X, y, qid, n_categories=0):
     """The model, fitted: queries are told by their sizes or by their ids."""
+    categories = list(range(X.shape[1] - n_categories, X.shape[1]))
     if type(model).__name__ == "LGBMRanker":
-        return model.fit(X, y, group=np.unique(qid, return_counts=True)[1])
-    return model.fit(X, y, qid=qid)
+        sizes = np.unique(qid, return_counts=True)[1]
+        return model.fit(X, y, group=sizes, categorical_feature=categories or "auto")
+    return model.set_params(categorical_features=categories or None).fit(X, y, qid=qid)
 
 
 def memory(field):
@@ -131,15 +167,18 @@ def forget_peak():
 def work(questions, name, library, n_rows, n_trees, n_threads):
     """Fit and score in each turn: see turns.py."""
     rng = np.random.default_rng(0)
-    X, y, qid = labelled(rng, sparse.csr_matrix(SETS[name](rng, n_rows)))
+    numbers = sparse.csr_matrix(SETS[name](rng, n_rows))
+    X, worth = with_levels(rng, name, numbers)
+    _, y, qid = labelled(rng, numbers, worth)
     X.sort_indices()
+    n_categories = len(LEVELS.get(name, ()))
     some = slice(0, 10 * ROWS_PER_QUERY)
     fitted(estimator(library, 2, n_threads), X[some].toarray()[:, :5], y[some], qid[some])  # loads libraries
     yield {}
     for _ in questions:
         forget_peak()
         before, began = memory("VmRSS"), time.perf_counter()
-        model = fitted(estimator(library, n_trees, n_threads), X, y, qid)
+        model = fitted(estimator(library, n_trees, n_threads), X, y, qid, n_categories)
         found, above = time.perf_counter() - began, memory("VmHWM") - before
         model.predict(X)
         began = time.perf_counter()
@@ -201,16 +240,38 @@ def shop_log(rng, n):
     return np.column_stack([rng.normal(size=(n, 30)), rare_flags(rng, n)])
 
 
-KINDS = {kind.__name__: kind for kind in (rare_flags, one_hot, mostly_missing, counts, hashed, shop_log)}
+def noise_category(rng, n):
+    return rng.normal(size=(n, 8))
 
 
-def drawn(kind, seed, n_queries=200, rows_per_query=40):
+def useful_category(rng, n):
+    return rng.normal(size=(n, 8))
+
+
+KINDS = {
+    kind.__name__: kind
+    for kind in (
+        rare_flags,
+        one_hot,
+        mostly_missing,
+        counts,
+        hashed,
+        noise_category,
+        useful_category,
+        shop_log,
+    )
+}
+QUERIES = {"useful_category": 1_500}  # of other kinds, 200
+
+
+def drawn(kind, seed, n_queries=None, rows_per_query=40):
     """Rows of one kind to train and to test, with the same rule: ((X, y, qid), (X, y, qid))."""
     rng = np.random.default_rng(seed)
-    n = 2 * n_queries * rows_per_query
-    X = np.column_stack([rng.normal(size=(n, 2)), KINDS[kind](rng, n)])
-    spread = np.nanstd(X, axis=0)
-    _, y, _ = labelled(rng, np.nan_to_num(X) / np.sqrt(np.maximum(spread, 1e-9)))
+    n = 2 * (n_queries or QUERIES.get(kind, 200)) * rows_per_query
+    numbers = np.column_stack([rng.normal(size=(n, 2)), KINDS[kind](rng, n)])
+    spread = np.nanstd(numbers, axis=0)
+    X, worth = with_levels(rng, kind, numbers)
+    _, y, _ = labelled(rng, np.nan_to_num(numbers) / np.sqrt(np.maximum(spread, 1e-9)), worth)
     qid = np.arange(n) // rows_per_query
     half = n // 2
     return (X[:half], y[:half], qid[:half]), (X[half:], y[half:], qid[half:])
@@ -247,7 +308,7 @@ def accuracy(options):
                 if name == "our trees":
                     own = models["ranktrees"]
                     model.set_params(n_estimators=own.n_iter_, learning_rate=own.learning_rate_)
-                scores = fitted(model, *train).predict(X)
+                scores = fitted(model, *train, len(LEVELS.get(kind, ()))).predict(X)
                 found[name] += measure.per_query(y.astype(float), scores, offsets).tolist()
         print(f"| {kind} |", " | ".join(against(found, name) for name in found), "|", flush=True)
         for name, own in found.items():
@@ -268,7 +329,7 @@ def main():
     parser.add_argument("--sets", nargs="+", default=list(SETS), choices=list(SETS))
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--rows", type=int, help="instead of those of each set")
-    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--queries", type=int, help="instead of those of each kind")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--equal", action="store_true")
     parser.add_argument("--first-seed", type=int, default=0)

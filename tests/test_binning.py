@@ -682,7 +682,10 @@ def test_what_all_ranks_have_together_is_refused_by_each():
         ({"weights": [1.0]}, r"weights has shape \(1,\), but there are 300 rows"),
         ({"weights": -np.ones(300)}, "weights has negative"),
         ({"weights": np.full(300, np.nan)}, "weights has negative, infinite or missing values"),
-        ({"categorical": [False, True]}, "categorical feature 1 has 300 distinct values; .* Merge rare"),
+        (
+            {"categorical": [False, True]},
+            "categorical feature 1 has 300 distinct values; .*at most 255: merge",
+        ),
         ({"categorical": [True, False]}, "categorical feature 0 of X holds -inf; .* categorical_features"),
         ({"categorical": [True]}, r"categorical has shape \(1,\); expected \(2,\)"),
         ({"order": [0, 300]}, "order has rows 0 to 300, but X has rows 0 to 299"),

@@ -6,7 +6,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -79,14 +79,42 @@ def test_what_was_written_stays_as_more_memory_is_got():
     assert [nodes.tobytes() for nodes, _ in trees] == written
 
 
-def test_one_bit_set_per_categorical_node_in_order():
-    ensemble = random_ensemble(1, 10)
+@pytest.mark.parametrize("many", [False, True])
+def test_one_bit_set_per_categorical_node_in_order(many):
+    ensemble = random_ensemble(1, 10, many=many)
     split = ensemble.nodes["categories"] >= 0
     np.testing.assert_array_equal(ensemble.nodes["categories"][split], np.arange(len(ensemble.bitsets)))
     for node in ensemble.nodes[split]:
         bits = ensemble.bitsets[node["categories"]]
-        n_categories = len(ensemble.categories[node["feature"]])
-        assert sum(int(word) << 32 * i for i, word in enumerate(bits)) < 2**n_categories
+        assert sum(int(word) << 32 * i for i, word in enumerate(bits)) < 2 ** int(
+            ensemble.n_codes[node["feature"]]
+        )
+
+
+def test_codes_of_categories_have_one_form():
+    """Of up to 256 categories each has its own; codes of more begin from 0 in the order of the categories."""
+    for n, groups, expected in (
+        (256, [1] * 100 + [0] * 156, None),
+        (300, np.arange(300), None),
+        (300, np.arange(300)[::-1], None),
+        (300, [2] * 100 + [0] * 150 + [1] * 50, [0] * 100 + [1] * 150 + [2] * 50),
+    ):
+        stump, bitsets = reference.stump(), np.full((1, 10), 2**32 - 1, np.uint32)
+        stump["categories"][0], bitsets[0, 0] = 0, 2**32 - 2  # code 0 goes right
+        known = {"categories": [np.arange(float(n))], "groups": [groups]}
+        ensemble = Ensemble(stump, [0, 3], n_features=1, bitsets=bitsets, **known)
+        own = ensemble.groups[0]
+        assert own is expected if expected is None else own.tolist() == expected
+        assert ensemble.bitsets.shape[1] == (10 if expected is None and n == 300 else 8)
+        np.testing.assert_array_equal(ensemble.goes_left(0), np.asarray(groups) != 0)
+        assert Ensemble.from_bytes(ensemble.to_bytes()) == ensemble
+
+
+@pytest.mark.parametrize("groups", [[0, 2, 0], [0, -1, 0], [0, 0], [0.0, 1.0, 0.0], None])
+def test_codes_that_are_none_are_refused(groups):
+    categories = [None if groups is None else np.arange(3.0)]
+    with pytest.raises(ValueError, match=r"groups\[0\] must be a code for each of its"):
+        Ensemble.from_trees([], n_features=1, categories=categories, groups=[groups or [0]])
 
 
 def test_arrays_are_copied_and_read_only():
@@ -137,12 +165,16 @@ def test_first():
 
 
 @given(
-    seed=st.integers(0, 2**32 - 1), n=st.integers(0, 4), average=st.booleans(), n_features=st.integers(1, 5)
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(0, 4),
+    average=st.booleans(),
+    n_features=st.integers(1, 5),
+    many=st.tuples(st.booleans(), st.booleans()),
 )
 @settings(deadline=None, max_examples=40)
-def test_extend(seed, n, average, n_features):
-    one = random_ensemble(seed, 4, n_features=n_features, average=average, base=0.5)
-    two = random_ensemble(seed + 1, n, n_features=n_features, average=average, base=0.5)
+def test_extend(seed, n, average, n_features, many):
+    one = random_ensemble(seed, 4, n_features=n_features, average=average, base=0.5, many=many[0])
+    two = random_ensemble(seed + 1, n, n_features=n_features, average=average, base=0.5, many=many[1])
     before = one.digest(), two.digest()
     both = one.extend(two)
     assert (one.digest(), two.digest()) == before
@@ -174,9 +206,9 @@ def test_extend_refuses_what_does_not_fit():
     with pytest.raises(ValueError, match=r"other has base=1\.0, expected 0\.0"):
         ensemble.extend(random_ensemble(6, base=1.0))
     one, two = (
-        Ensemble.from_trees([], n_features=1, categories=[np.arange(200.0) + start]) for start in (0, 100)
+        Ensemble.from_trees([], n_features=1, categories=[np.arange(4e4) + start]) for start in (0, 30_000)
     )
-    with pytest.raises(ValueError, match=r"categories\[0\] must be a list of at most 256 values"):
+    with pytest.raises(ValueError, match=r"categories\[0\] must be a list of at most 65535 values"):
         one.extend(two)
 
 
@@ -184,20 +216,17 @@ def test_extend_refuses_what_does_not_fit():
     seed=st.integers(0, 2**32 - 1),
     sizes=st.lists(st.tuples(st.integers(0, 4), st.booleans()), min_size=1, max_size=4),
     weighted=st.booleans(),
+    many=st.booleans(),
 )
 @settings(deadline=None, max_examples=40)
-def test_joined_is_the_weighted_sum(seed, sizes, weighted):
+def test_joined_is_the_weighted_sum(seed, sizes, weighted, many):
     """To the bit: bases are summed, then values of trees, each times its weight, over the number of trees."""
     rng = np.random.default_rng(seed)
     parts = [
-        random_ensemble(rng.integers(2**32), n_trees, average=average, base=rng.normal())
+        random_ensemble(rng.integers(2**32), n_trees, average=average, base=rng.normal(), many=many)
         for n_trees, average in sizes
     ]
     weights = rng.normal(size=len(parts)) if weighted else np.ones(len(parts))
-    of_feature = zip(*(part.categories for part in parts), strict=True)
-    assume(
-        all(len(set().union(*(known for known in lists if known is not None))) <= 256 for lists in of_feature)
-    )
     joined = Ensemble.joined(parts, weights if weighted else None)
     X = np.vstack([rows(seed, part) for part in parts])
     scores = np.zeros(len(X))
@@ -347,7 +376,10 @@ def test_repr():
         ({"categories": [None, None]}, "categories has 2 entries, expected 1, one per feature"),
         ({"categories": [[2.0, 1.0]]}, r"categories\[0\] must be finite and rising"),
         ({"categories": [[[1.0]]]}, r"categories\[0\] must be a list"),
-        ({"bitsets": np.zeros((1, 4), np.uint32)}, r"bitsets must have shape \(n, 8\), got \(1, 4\)"),
+        (
+            {"bitsets": np.zeros((1, 4), np.uint32)},
+            r"bitsets must have shape \(n, 8\), or more words, got \(1, 4\)",
+        ),
         ({"tree_offsets": [0, 2]}, "tree_offsets must rise from 0 to the number of nodes, 3"),
         ({"tree_offsets": 3}, "must be one-dimensional"),
         ({"nodes": np.zeros((3, 1), NODE)}, "must be one-dimensional"),

@@ -275,3 +275,13 @@ def test_columns_that_are_constant_within_queries_have_importance_but_move_no_sc
     assert np.ptp(model.fit(of_queries, y, qid=qid).predict(of_queries)) < 1e-9
     both = np.column_stack([X, of_queries])
     assert 0 < model.fit(both, y, qid=qid).feature_importances_[4:].sum() < 0.5
+
+
+@pytest.mark.parametrize("with_queries", [False, True])
+def test_levels_that_say_nothing_of_others(with_queries):
+    rows = np.column_stack([X[:, 0], np.arange(len(X))])
+    unit, queries = ("query", {"qid": qid}) if with_queries else ("row", {})
+    model = HistGBRTRegressor(max_iter=3, categorical_features=[1], min_samples_leaf=5)
+    (doubt,) = doubts(lambda: model.fit(rows, y, **queries))
+    assert f"each level of the categorical feature 1 is in a single {unit}" in doubt
+    assert model.feature_importances_[1] == 0

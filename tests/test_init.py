@@ -594,7 +594,7 @@ def test_categories_that_only_the_init_has_seen_stay_what_they_are(cls, kind, ro
     some = names != "uk"
     for seen in (X[some], X[some].assign(place=lambda seen: seen["place"].cat.remove_unused_categories())):
         model = make(cls, init).fit(seen, labels[some], qid=qid[some])
-        np.testing.assert_allclose(model.predict(X, n_trees=0), init.predict(X), rtol=1e-12)
+        np.testing.assert_allclose(model.predict(X, n_trees=0), init.predict(X), rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="column 'place' has the levels None"):
         make(cls, init).fit(X.assign(place=X["place"].cat.codes), labels, qid=qid)
 
@@ -605,9 +605,13 @@ def test_categories_and_missing_values_stay_what_they_are(rows):
     assert frame.isna().any().all()
     model = make().fit(frame, y, qid=qid)
     assert (model.ensemble_.first(6).nodes["categories"] >= 0).any()
-    np.testing.assert_allclose(model.predict(frame, n_trees=0), model.init_.predict(frame), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(frame, n_trees=0), model.init_.predict(frame), rtol=1e-12, atol=1e-12
+    )
     stranger = frame.assign(colour=pd.Categorical(["black"] * 400))
-    np.testing.assert_allclose(model.predict(stranger, n_trees=0), model.init_.predict(stranger), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(stranger, n_trees=0), model.init_.predict(stranger), rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("held_out", [False, True])
@@ -632,7 +636,9 @@ def test_levels_of_held_out_rows_may_be_unknown_to_init(rows):
     for query in range(20):  # a level in one query only, whichever is held out
         frame.loc[frame.index[query * 20], "colour"] = "black" if query == 7 else "r"
     model = make(early_stopping=True, validation_fraction=0.9).fit(frame, y, qid=qid)
-    np.testing.assert_allclose(model.predict(frame, n_trees=0), model.init_.predict(frame), rtol=1e-12)
+    np.testing.assert_allclose(
+        model.predict(frame, n_trees=0), model.init_.predict(frame), rtol=1e-12, atol=1e-12
+    )
     assert len(model._category_levels[1]) == 7
 
 

@@ -25,6 +25,7 @@ from ranktrees import (
 from ranktrees.inspection import local_optimum
 from reference import inspection as slow
 from reference import scoring as reference
+from widths import outputs_of
 
 X, Y, QID = make_ranking(30, rows_per_query=15, n_features=8, random_state=0, return_X_y_qid=True)
 
@@ -49,7 +50,7 @@ def check_sums(model, rows, scores):
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_contributions_are_shapley_values(seed, dtype):
-    ensemble = random_ensemble(seed, average=seed % 2 == 1, base=0.25)
+    ensemble = random_ensemble(seed, average=seed % 2 == 1, base=0.25, many=seed % 3 == 1)
     rows = reference.random_rows(np.random.default_rng(seed), ensemble, 6, dtype)
     parts, start = contributions(ensemble, rows)
     expected, expected_start = slow.contributions(ensemble, rows)
@@ -57,13 +58,31 @@ def test_contributions_are_shapley_values(seed, dtype):
     np.testing.assert_allclose(start, expected_start, rtol=1e-12)
 
 
-def test_rows_go_in_parts(monkeypatch):
+def test_sparse_rows_go_in_parts(monkeypatch):
     ensemble = random_ensemble(7)
-    rows = reference.random_rows(np.random.default_rng(7), ensemble, 23)
+    rows = sp.csr_array(np.nan_to_num(reference.random_rows(np.random.default_rng(7), ensemble, 23)))
     parts, start = contributions(ensemble, rows)
-    monkeypatch.setattr("ranktrees.inspection.contributing.VALUES_AT_ONCE", 200)
-    for found, expected in zip(contributions(ensemble, rows), (parts, start), strict=True):
-        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    monkeypatch.setattr("ranktrees.inspection.contributing.VALUES_AT_ONCE", 20)
+    found, found_start = contributions(ensemble, rows)
+    assert found.toarray().tobytes() == parts.toarray().tobytes()
+    assert found_start.tobytes() == start.tobytes()
+
+
+CONTRIBUTIONS_OF_DEEP_TREES = """
+from ranktrees import RandomForestRanker, contributions, make_ranking
+X, y, qid = make_ranking(40, random_state=0, return_X_y_qid=True)
+forest = RandomForestRanker(3, random_state=0).fit(X, y, qid=qid)
+digests = set()
+for n_jobs in (1, 3):
+    parts, start = contributions(forest.set_params(n_jobs=n_jobs), X[:200])
+    digests.add(parts.tobytes() + start.tobytes())
+[digest] = digests
+print(digest.hex())
+"""
+
+
+def test_contributions_are_the_same_for_any_threads_and_registers():
+    assert len(outputs_of(CONTRIBUTIONS_OF_DEEP_TREES)) == 1
 
 
 @pytest.mark.parametrize(
@@ -83,6 +102,27 @@ def test_contributions_sum_to_scores(model):
     check_sums(model, sp.csr_array(X), model.predict(sp.csr_array(X)))
     assert (len(set(start)) == 1) != isinstance(getattr(model, "init_", None), Ridge)
     assert (contributions(model, X[:3])[0] == contributions(model, X)[0][:3]).all()
+
+
+def test_contributions_of_sparse_rows_are_sparse():
+    """A hundred thousand columns of which few are used: dense they would take 400 MB."""
+    columns = np.sort(np.random.default_rng(0).permutation(100_000)[: X.shape[1]])
+    wide = sp.coo_array(X)
+    wide = sp.csr_matrix((wide.data, (wide.row, columns[wide.col])), shape=(len(X), 100_000))
+    for model in (
+        HistGBRTRegressor(max_iter=5, random_state=0),
+        HistGBRTClassifier(max_iter=5, random_state=0),
+    ):
+        expected = contributions(model.fit(X, Y), X)
+        parts, start = contributions(model.fit(wide, Y), wide)
+        several = isinstance(parts, list)
+        assert several == (len(expected[0].shape) == 3)
+        np.testing.assert_array_equal(start, expected[1])
+        for number, part in enumerate(parts if several else [parts]):
+            dense = expected[0][:, number] if several else expected[0]
+            assert part.shape == wide.shape
+            assert part.nnz == np.count_nonzero(dense)
+            np.testing.assert_allclose(part[:, columns].toarray(), dense, rtol=1e-9, atol=1e-12)
 
 
 def test_contributions_are_of_the_score_before_a_link():

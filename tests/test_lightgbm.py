@@ -55,7 +55,7 @@ def frame():
 def test_lightgbm_scores_as_the_model_does(seed, tmp_path):
     rng = np.random.default_rng(seed)
     settings = {"base": rng.normal() if seed % 3 else 0.0, "average": seed % 5 == 0}
-    ensemble = reference.random_ensemble(rng, rng.integers(0, 6), 16, **settings)
+    ensemble = reference.random_ensemble(rng, rng.integers(0, 6), 16, many=seed % 4 == 1, **settings)
     ensemble = reference.with_whole_categories(ensemble)
     rows = reference.rows_for_others(rng, ensemble, 50)
     text = written(ensemble, tmp_path)
@@ -366,13 +366,18 @@ def test_zeros_that_are_missing_are_read_where_they_go_with_their_cut():
     np.testing.assert_array_equal(ensemble.predict(hard), booster.predict(hard))
 
 
-def test_too_many_categories_are_refused():
+def test_more_categories_than_a_byte_has_values_are_read_and_written(tmp_path):
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 600, (6000, 1)).astype(float)
     params = {"max_cat_threshold": 600, "min_data_per_group": 1, "cat_smooth": 0, "max_bin": 1000}
     booster = train(params, rows, np.sin(rows[:, 0] * 7), categorical_feature=[0])
-    with pytest.raises(ValueError, match=r"feature 0 has \d+ categories in splits, expected at most 256"):
-        load_lightgbm(booster)
+    ensemble = load_lightgbm(booster)
+    assert len(ensemble.categories[0]) > 256
+    some = np.append(np.arange(700.0), np.nan)[:, None]
+    np.testing.assert_array_equal(ensemble.predict(some), booster.predict(some))
+    dump_lightgbm(ensemble, tmp_path / "model.txt")
+    again = lightgbm.Booster(model_file=tmp_path / "model.txt")
+    np.testing.assert_array_equal(again.predict(some), booster.predict(some))
 
 
 @pytest.mark.parametrize("missing_left", [0, 1])

@@ -65,16 +65,17 @@ def as_model(head, sections, sizes=None):
     average=st.booleans(),
     base=st.floats(allow_nan=False, allow_infinity=False),
     columns=st.data(),
+    many=st.booleans(),
 )
 @settings(deadline=None, max_examples=60)
-def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, base, columns):
+def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, base, columns, many):
     rng = np.random.default_rng(seed)
     called = {
         "feature_names": columns.draw(st.none() | names_of(n_features)),
         "category_levels": columns.draw(st.dictionaries(st.integers(0, n_features - 1), LEVELS, max_size=3)),
     }
     ensemble = reference.random_ensemble(
-        rng, n_trees, max_leaves, n_features, average=average, base=base, **called
+        rng, n_trees, max_leaves, n_features, average=average, base=base, many=many, **called
     )
     data = ensemble.to_bytes()
     back = Ensemble.from_bytes(data)
@@ -84,7 +85,8 @@ def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, 
         np.testing.assert_array_equal(getattr(back, name), getattr(ensemble, name))
     assert back.feature_names == ensemble.feature_names
     assert repr(back.category_levels) == repr(ensemble.category_levels)  # True is not 1
-    for values, expected in zip(back.categories, ensemble.categories, strict=True):
+    pairs = zip((*back.categories, *back.groups), (*ensemble.categories, *ensemble.groups), strict=True)
+    for values, expected in pairs:
         assert (values is None) == (expected is None)
         np.testing.assert_array_equal(values, expected)
     X = reference.random_rows(rng, ensemble, 10)
@@ -178,7 +180,7 @@ def test_random_damage_behind_a_right_checksum_never_harms(seed, n_changes):
         "CRLF to LF": (lambda b: b.replace(b"\r\n", b"\n"), "not a ranktrees model"),
         "NUL at the end": (lambda b: b + b"\0", "1 bytes too many"),
         "twice": (lambda b: b + b, "bytes too many"),
-        "later version": (lambda b: b[:8] + b"\x02" + b[9:], "format version 2, but this release reads"),
+        "later version": (lambda b: b[:8] + b"\x03" + b[9:], "format version 3, but this release reads"),
         "version 0": (lambda b: b[:8] + b"\x00" + b[9:], "format version 0"),
         "other checksum": (lambda b: b[:-1] + bytes([b[-1] ^ 1]), "checksum does not match"),
     }.values(),
@@ -292,7 +294,7 @@ def test_bad_sections_are_refused(case):
     [
         ((2, -1), [2.0, 1.0], "finite and rising"),
         ((2, -1), [1.0, 1.0], "finite and rising"),
-        ((257, -1), np.arange(257.0), "at most 256"),
+        ((257, -1), np.arange(257.0), "not written by ranktrees"),
         ((256, -1), np.arange(256.0), None),
         ((0, -1), [], None),
         ((), [], "n_features must be between 1"),
@@ -410,6 +412,37 @@ def test_features_without_trees_take_little_memory(categories, most):
         assert tracemalloc.get_traced_memory()[1] < most * len(data)
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("section", "change", "message"),
+    [
+        (None, None, None),
+        (2, lambda words: words[:-1], "words of bit sets, expected a multiple of"),
+        (
+            3,
+            lambda counts: counts + np.array([0, 1]),
+            "the features have 301 categories, but the file has 300",
+        ),
+        (5, lambda codes: codes[:-1], "the features have 300 categories, but the file has 299"),
+        (5, lambda codes: codes + 1, r"groups\[1\] must be a code for each of its 300 categories"),
+        (5, lambda codes: codes[::-1], "not written by ranktrees"),
+    ],
+)
+def test_codes_of_many_categories(section, change, message):
+    stump, sets = reference.stump(), np.full((1, 9), 2**32 - 1, np.uint32)
+    stump["feature"][0], stump["categories"][0] = 1, 0
+    listed = {"categories": [None, np.arange(300.0)], "groups": [None, np.minimum(np.arange(300), 260)]}
+    head, sections = as_sections(Ensemble.from_trees([stump], [sets], n_features=2, **listed).to_bytes())
+    if change is not None:
+        dtype = {2: "<u4", 3: "<i4", 5: "<u2"}[section]
+        sections[section] = change(np.frombuffer(sections[section], dtype)).astype(dtype).tobytes()
+    data = as_model(head, sections)
+    if message is None:
+        assert Ensemble.from_bytes(data).groups[1].tolist() == listed["groups"][1].tolist()
+    else:
+        with pytest.raises(ValueError, match=message):
+            Ensemble.from_bytes(data)
 
 
 def test_wrong_number_of_sections():

@@ -187,7 +187,9 @@ def weights_of_pairs(objective, labels, scores):
         measure, full = objective.measure, objective.delta == "full"
         if full and measure.name in ("DCG", "NDCG"):
             dcg = DCG(gain=measure.gain, discount=measure.discount)
-            ideal = (dcg @ (measure.at or n))(labels, labels) if measure.name == "NDCG" else 1.0
+            ideal = (
+                (dcg @ (measure.at or n))(labels, labels, qid=np.zeros(n)) if measure.name == "NDCG" else 1.0
+            )
             deltas = np.abs(dcg.deltas(labels, scores)) / ideal
         else:
             uncut = full and measure.name in ("ERR", "AP", "RR")

@@ -30,13 +30,13 @@ def plain(ensemble, X):
     return ensemble.base + sums / max(ensemble.n_trees, 1) if ensemble.average else sums
 
 
-def grown(rng, n_leaves, n_features=5, cuts=HOSTILE, categories=None):
+def grown(rng, n_leaves, n_features=5, cuts=HOSTILE, categories=None, groups=None):
     """An ensemble of one random tree of so many leaves for each of ``n_leaves``."""
     categories = [None] * n_features if categories is None else categories
-    trees = [reference.random_tree(rng, n, categories, cuts) for n in n_leaves]
+    trees = [reference.random_tree(rng, n, categories, cuts, 8 if groups is None else 16) for n in n_leaves]
     nodes, bitsets = zip(*trees, strict=True)
     return Ensemble.from_trees(
-        nodes, bitsets, n_features=n_features, categories=categories, base=rng.normal()
+        nodes, bitsets, n_features=n_features, categories=categories, groups=groups, base=rng.normal()
     )
 
 
@@ -48,12 +48,19 @@ def grown(rng, n_leaves, n_features=5, cuts=HOSTILE, categories=None):
     order=st.sampled_from(["C", "F"]),
     n_threads=st.integers(1, 4),
     missing=st.booleans(),
+    n_codes=st.sampled_from([None, 255, 256, 400]),
 )
 @settings(deadline=None, max_examples=60)
-def test_scores_are_those_of_the_plain_walk(seed, n_leaves, n_rows, dtype, order, n_threads, missing):
+def test_scores_are_those_of_the_plain_walk(
+    seed, n_leaves, n_rows, dtype, order, n_threads, missing, n_codes
+):
     rng = np.random.default_rng(seed)
     categories = [None, np.arange(-3.0, rng.integers(0, 254)), None, np.array([0.1, 0.5]), None]
-    ensemble = grown(rng, [1, *n_leaves], categories=categories)
+    groups = None
+    if n_codes is not None:
+        categories[4] = np.arange(500.0)
+        groups = [None, None, None, None, rng.permutation(np.arange(500) % n_codes)]
+    ensemble = grown(rng, [1, *n_leaves], categories=categories, groups=groups)
     X = np.asarray(reference.random_rows(rng, ensemble, n_rows, dtype), order=order)
     X = X if missing else np.nan_to_num(X, nan=2.0)
     assert ensemble.predict(X, n_threads).tobytes() == plain(ensemble, X).tobytes()

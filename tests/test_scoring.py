@@ -32,12 +32,13 @@ def _as_fields(X):
     n_features=st.integers(1, 7),
     dtype=st.sampled_from([np.float32, np.float64]),
     average=st.booleans(),
+    many=st.booleans(),
 )
 @settings(deadline=None, max_examples=60)
-def test_kernel_is_the_plain_walk(seed, n_trees, max_leaves, n_features, dtype, average):
+def test_kernel_is_the_plain_walk(seed, n_trees, max_leaves, n_features, dtype, average, many):
     rng = np.random.default_rng(seed)
     ensemble = reference.random_ensemble(
-        rng, n_trees, max_leaves, n_features, average=average, base=rng.normal()
+        rng, n_trees, max_leaves, n_features, average=average, base=rng.normal(), many=many
     )
     X = reference.random_rows(rng, ensemble, 20, dtype)
     expected = reference.predict(ensemble, X)

@@ -100,3 +100,33 @@ def category_codes(column, categories):
     places = {value: place for place, value in enumerate(categories)}
     missing = max(len(categories), 1)
     return np.array([places.get(float(value), missing) for value in column], dtype=np.uint8)
+
+
+def levels(column, labels, masses, folds, max_bins):
+    """The levels that occur in two folds at least, cuts between their means, and codes: {fold: codes}.
+
+    The fold None is that of rows that are in none.
+    """
+    rows = [row for row in zip(column, labels, masses, folds, strict=True) if row[0] == row[0] and row[2] > 0]
+    known = sorted({row[0] for row in rows})
+    known = [level for level in known if len({row[3] for row in rows if row[0] == level}) > 1]
+    counted = [row for row in zip(column, masses, strict=True) if row[0] == row[0]]
+    mass = sum(Fraction(float(mass)) for _, _, mass, _ in rows)
+    worth = sum(Fraction(float(mass)) * Fraction(float(label)) for _, label, mass, _ in rows)
+    n_rows = sum(mass > 0 for _, mass in counted)
+    smoothing = 5 * float(mass) / max(n_rows, 1)
+    prior = smoothing * (float(worth) / float(mass)) if mass else 0.0
+
+    def mean(level, fold):
+        others = [row for row in rows if row[0] == level and row[3] != fold]
+        of_level = sum(Fraction(float(mass)) * Fraction(float(label)) for _, label, mass, _ in others)
+        return (float(of_level) + prior) / (float(sum(Fraction(float(row[2])) for row in others)) + smoothing)
+
+    weights = [float(sum(row[2] for row in rows if row[0] == level)) for level in known]
+    own_cuts = cuts([mean(level, None) for level in known], max_bins, weights)
+    every = [*sorted(set(folds)), None]
+    return (
+        known,
+        own_cuts,
+        {f: [sum(cut < mean(level, f) for cut in own_cuts) for level in known] for f in every},
+    )

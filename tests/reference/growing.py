@@ -17,7 +17,7 @@ from ranktrees.rows.sampling import ROUNDING, stream
 from reference.sampling import random
 
 SMOOTHING = 10.0
-CATEGORY_L2 = 5  # rows for each category but one
+BETWEEN_HALVES = 2 / math.pi  # of what categories differ by, what is between the halves of their order
 NOISE = 2.0**-40
 CELLS = 15  # of values, in a coarse search
 LEAST_CELLS = 4  # for values other than those that most rows have
@@ -66,6 +66,15 @@ class Rounded:
             self.hessian_unit = 2.0**-hessian_places
         self.gradient_unit = 2.0**-gradient_places
         self.bins = np.array([(g, h, 1) for g, h in zip(whole, steps, strict=True)], BIN)
+
+    def variance(self, rows):
+        """The sum of squares of gradients over that of hessians, by as many bits as have an exact sum."""
+        gradients = self.bins["gradient"][rows].tolist()
+        largest = max(map(abs, gradients), default=0)
+        spare = max(0, largest.bit_length() - (62 - len(self.bins).bit_length()) // 2)
+        hessians = int(self.bins["hessian"][rows].sum()) * self.hessian_unit
+        unit = self.gradient_unit * 2**spare
+        return sum((g >> spare) ** 2 for g in gradients) * unit * (unit / hessians) if hessians else 0.0
 
     @property
     def sums(self):
@@ -149,6 +158,7 @@ class Rules:
     monotone: np.ndarray | None = None
     missing: str = "learned"
     prices: np.ndarray | None = None
+    variance: float = 0.0
 
     def prices_of(self, n_features):
         return np.zeros(n_features) if self.prices is None else self.prices
@@ -310,15 +320,12 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
             tried = ()
         else:
             tried = candidates(codes, bins, leaf, feature, n_bins, categorical, rules.missing, sign)
-        own_rules = rules
-        if categorical:
-            more = CATEGORY_L2 * (len(np.unique(here)) - 1) * (leaf.total[1] / leaf.total[2])
-            own_rules = replace(rules, l2=rules.l2 + more * rules.hessian_unit)
+        by_chance = BETWEEN_HALVES * (len(np.unique(here)) - 1) * rules.variance if categorical else 0.0
         for left_codes, order in tried:
             left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
-            score = children_score(leaf, left, sign * order, own_rules)
-            if score is not None and score > most:
-                most = score
+            score = children_score(leaf, left, sign * order, rules)
+            if score is not None and score - by_chance > most:
+                most = score - by_chance
                 missing_left = n_bins in left_codes or (
                     n_bins not in here
                     and side_of_none(left, leaf, "learned" if categorical else rules.missing)
@@ -516,6 +523,7 @@ def grow(
     features = range(len(mapper.n_bins)) if features is None else features
     bins, same = rounded.bins, rounded.same
     cells = cells_of(codes, mapper) if coarse else None
+    rules = replace(rules, variance=rounded.variance(rows))
     root = Leaf(np.asarray(rows), total(bins, rows), 0.0)
     root.value = rules.value(root.total)
     nodes, n_leaves = [root], 1

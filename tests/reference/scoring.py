@@ -9,8 +9,10 @@ from ranktrees.model.ensemble import Ensemble
 def goes_left(ensemble, node, x):
     if node["categories"] < 0:
         return bool(node["missing_left"]) if np.isnan(x) else bool(x <= node["cut"])
-    for code, category in enumerate(ensemble.categories[node["feature"]]):
+    groups = ensemble.groups[node["feature"]]
+    for place, category in enumerate(ensemble.categories[node["feature"]]):
         if category == x:
+            code = place if groups is None else int(groups[place])
             return bool(int(ensemble.bitsets[node["categories"]][code // 32]) >> (code % 32) & 1)
     return bool(node["missing_left"])
 
@@ -67,7 +69,7 @@ def random_links(rng, n_leaves):
     return np.array(left), np.array(right)
 
 
-def random_tree(rng, n_leaves, categories, cuts):
+def random_tree(rng, n_leaves, categories, cuts, n_words=8):
     """A tree, and the bit sets of its categorical nodes."""
     left, right = random_links(rng, n_leaves)
     n = len(left)
@@ -82,21 +84,38 @@ def random_tree(rng, n_leaves, categories, cuts):
     has_categories = np.array([each is not None for each in categories])
     split = np.flatnonzero((left >= 0) & has_categories[nodes["feature"]])
     nodes["categories"][split] = rng.permutation(len(split))
-    return nodes, rng.integers(2**32, size=(len(split), 8), dtype=np.uint32)
+    return nodes, rng.integers(2**32, size=(len(split), n_words), dtype=np.uint32)
 
 
 HOSTILE = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, 5e-324, 1e-310, 1e308, 1 + 2**-52, 0.1])
 
 
-def random_ensemble(rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, categorical=True, **others):
-    """Random trees. Every third feature is categorical, beginning with the second."""
+def random_ensemble(
+    rng, n_trees=5, max_leaves=16, n_features=4, cuts=HOSTILE, categorical=True, many=False, **others
+):
+    """Random trees. Every third feature is categorical, beginning with the second.
+
+    If its categories are many, some of them go the same way in all trees.
+    """
+    values, most, fewest = ((-50, 3000), 900, 200) if many else ((-50, 400), 120, 1)
     categories = [
-        np.unique(rng.integers(-50, 400, rng.integers(1, 120))) if categorical and f % 3 == 1 else None
+        np.unique(rng.integers(*values, rng.integers(fewest, most))) if categorical and f % 3 == 1 else None
         for f in range(n_features)
     ]
-    trees = [random_tree(rng, rng.integers(1, max_leaves + 1), categories, cuts) for _ in range(n_trees)]
+    groups, n_words = None, 8
+    if many:
+        sizes = [None if each is None else rng.choice([3, 255, 256, 900]) for each in categories]
+        groups = [
+            None if each is None else np.unique(rng.integers(0, size, len(each)), return_inverse=True)[1]
+            for each, size in zip(categories, sizes, strict=True)
+        ]
+        n_words = max(8, *(1 if each is None else -(-(each.max() + 1) // 32) for each in groups))
+    trees = [
+        random_tree(rng, rng.integers(1, max_leaves + 1), categories, cuts, n_words) for _ in range(n_trees)
+    ]
     nodes, bitsets = zip(*trees, strict=True) if trees else ((), ())
-    return Ensemble.from_trees(nodes, bitsets, n_features=n_features, categories=categories, **others)
+    listed = {"categories": categories, "groups": groups}
+    return Ensemble.from_trees(nodes, bitsets, n_features=n_features, **listed, **others)
 
 
 def with_whole_categories(ensemble):

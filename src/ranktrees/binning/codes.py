@@ -101,9 +101,12 @@ class Codes:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         """Yield the codes of one feature after the other."""
-        for column, joint in zip(self.column_of.tolist(), self.joint_of.tolist(), strict=True):
-            values = self.columns[:, column]
-            yield values if joint < 0 else self.tables[joint][values]
+        yield from map(self.of_feature, range(len(self.column_of)))
+
+    def of_feature(self, f: int) -> np.ndarray:
+        """Return the codes of feature f, row by row."""
+        values, joint = self.columns[:, self.column_of[f]], self.joint_of[f]
+        return values if joint < 0 else self.tables[joint][values]
 
     def counted(self, counts: np.ndarray) -> np.ndarray:
         """Return how many rows have each code: int64[n_features, 256], given the rows with each value."""

@@ -21,9 +21,10 @@ from ranktrees.support.spool import Spool
 if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
 
-__all__ = ["MOST_BINS", "entries_of_columns", "find_edges", "row_limits"]
+__all__ = ["MOST_BINS", "MOST_LEVELS", "entries_of_columns", "find_edges", "row_limits"]
 
 MOST_BINS = 255
+MOST_LEVELS = 65_535
 _NO_LIMIT = 1 << 30
 _WEIGHT_BITS = 30
 _EXACT_BITS = 53
@@ -87,28 +88,35 @@ class _Columns:
     ) -> list[tuple[Any, ...]]:
         """Return how many cuts (or categories) each column has, and the first of them. The values are lost.
 
-        All cuts are returned, but at most 255 categories.
+        All cuts are returned, but at most 65,535 categories.
         """
-        room = len(self.spare[0]) if max_bins is None else 0
-        edges = np.empty((len(self.sizes), max(MOST_BINS, room)))
-        n_edges = np.empty(len(self.sizes), dtype=np.int64)
-        _kernels.find_edges(
-            self.values,
-            self.weights,
-            self.starts,
-            self.sizes,
-            self.zero_mass,
-            is_categorical,
-            _NO_LIMIT if max_bins is None else max_bins,
-            self.pieces,
-            self.doubtful,
-            self.spare,
-            self.spare_weights,
-            edges,
-            n_edges,
-            n_threads,
-        )
-        return [(n, own[:n].copy()) for n, own in zip(n_edges.tolist(), edges, strict=True)]
+        found: list[Any] = [None] * len(self.sizes)
+        for kind in np.unique(is_categorical):
+            own = np.flatnonzero(is_categorical == kind)
+            longest = int(self.sizes[own].max()) + 1  # zero may be one more
+            room = MOST_BINS
+            if kind or max_bins is None:
+                room = longest if max_bins is None else min(longest, MOST_LEVELS)
+            edges, n_edges = np.empty((len(own), room)), np.empty(len(own), dtype=np.int64)
+            _kernels.find_edges(
+                self.values,
+                self.weights,
+                self.starts[own],
+                self.sizes[own],
+                self.zero_mass[own],
+                is_categorical[own],
+                _NO_LIMIT if max_bins is None else max_bins,
+                self.pieces,
+                self.doubtful,
+                self.spare,
+                self.spare_weights,
+                edges,
+                n_edges,
+                n_threads,
+            )
+            for j, n, of_column in zip(own.tolist(), n_edges.tolist(), edges, strict=True):
+                found[j] = n, of_column[:n].copy()
+        return found
 
     def distinct(self, n_threads: int) -> np.ndarray:
         """Make each value of a column occur once, and return the masses of the values in the same places.

@@ -6,6 +6,9 @@ A cut is the upper edge of its bin, so ``x <= cuts[c]`` and ``code <= c`` mean t
 For an exact search each distinct value has a bin of its own. Then a code is the rank of a value. If a feature
 has more than 255 values, all codes have four bytes ("long" codes).
 
+A categorical feature has a bin for each of up to 255 categories. More are put in order by labels, and then
+binned like numbers; see `ranktrees.binning.levels`.
+
 Columns of sparse rows that no split can use, as too few rows have an entry, are dropped before anything else:
 
     columns of X     0   1   2   3   4   5   6  ...      those with enough entries: 1, 4, 5
@@ -14,7 +17,7 @@ Columns of sparse rows that no split can use, as too few rows have an entry, are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +25,21 @@ import numpy as np
 from scipy import sparse
 
 from ranktrees._core.binning import binning as _kernels
-from ranktrees.binning.codes import joined, no_codes
-from ranktrees.binning.edges import MOST_BINS, entries_of_columns, find_edges, row_limits
+from ranktrees.binning.codes import Codes, joined, no_codes
+from ranktrees.binning.edges import (
+    MOST_BINS,
+    MOST_LEVELS,
+    entries_of_columns,
+    find_edges,
+    row_limits,
+)
+from ranktrees.binning.levels import Levels
 from ranktrees.processes.communicator import ALONE
 from ranktrees.support.cuts import round_down
 from ranktrees.support.spool import Spool
 
 if TYPE_CHECKING:
+    from ranktrees.binning.levels import Targets
     from ranktrees.processes.communicator import Communicator
 
 __all__ = ["BinMapper"]
@@ -55,17 +66,20 @@ class BinMapper:
         The columns of X that the features are, ascending, if others have been dropped.
     n_columns : int, default=None
         The number of columns of X. If None, F.
+    levels : mapping of int to Levels, default=None
+        The bins of the levels of each categorical feature that has more than 255. Its cuts are those between
+        bins.
 
     Attributes
     ----------
-    columns, n_columns
+    columns, n_columns, levels
         As given. ``columns`` is None if each column is a feature.
     cuts : tuple of F arrays of float64
         The upper edges of the bins, ``n_bins[f] - 1`` of them for a feature that is not categorical.
     categories : tuple of F arrays of float64 or None
         The category of each code. None for a feature that is not categorical.
     is_categorical : ndarray of shape (F,), uint8
-        1 if a feature is categorical.
+        1 if a feature is categorical, and each category has a bin: bins have no order.
     n_bins : ndarray of shape (F,), int32
         The number of bins for values, at least 1.
     missing_codes : ndarray of shape (F,), int32
@@ -100,7 +114,9 @@ class BinMapper:
         categories: Sequence[np.ndarray | None] | None = None,
         columns: np.ndarray | None = None,
         n_columns: int | None = None,
+        levels: Mapping[int, Levels] | None = None,
     ) -> None:
+        self.levels = levels or {}
         self.columns, self.n_columns = columns, len(cuts) if n_columns is None else n_columns
         if categories is None:
             categories = [None] * len(cuts)
@@ -131,12 +147,32 @@ class BinMapper:
         return f"<BinMapper of {self.n_features} features, {self.n_bins.sum()} bins>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.cuts, self.categories, self.columns, self.n_columns)
+        return type(self), (self.cuts, self.categories, self.columns, self.n_columns, self.levels)
 
     @property
     def n_features(self) -> int:
         """The number of features F."""
         return len(self.n_bins)
+
+    @property
+    def is_unordered(self) -> np.ndarray:
+        """Whether each feature is categorical, with any number of levels: bool[F]."""
+        unordered = self.is_categorical.astype(bool)
+        unordered[list(self.levels)] = True
+        return unordered
+
+    @property
+    def known_categories(self) -> list[Any]:
+        """The values of each categorical feature, ascending; None for the other features."""
+        return [self.levels[f].values if f in self.levels else own for f, own in enumerate(self.categories)]
+
+    @property
+    def category_groups(self) -> list[Any]:
+        """For each feature None, or the bin of each of its many categories."""
+        groups: list[Any] = [None] * self.n_features
+        for feature, own in self.levels.items():
+            groups[feature] = own.codes[-1] if len(own.values) else None
+        return groups
 
     @classmethod
     def fit(
@@ -152,6 +188,7 @@ class BinMapper:
         n_threads: int = 1,
         communicator: Communicator = ALONE,
         names: Sequence[str] = (),
+        targets: Targets | None = None,
     ) -> BinMapper:
         r"""Find the cuts of every feature.
 
@@ -211,6 +248,8 @@ class BinMapper:
             in double precision). If some ranks pass weights, the rows of the others weigh 1.
         names : sequence of str, default=()
             The names of the features, for messages. Without names they are counted.
+        targets : Targets, default=None
+            By what the levels of categorical features are put in order if they are more than 255.
 
         Returns
         -------
@@ -220,9 +259,9 @@ class BinMapper:
         Raises
         ------
         ValueError
-            If a categorical feature has more than 255 distinct values or an infinite one, or if an argument
-            is out of its range. An error that only shows in the rows of all ranks together, such as the
-            former, is raised on each rank.
+            If a categorical feature has more than 65,535 distinct values (without ``targets``, more than 255)
+            or an infinite one, or if an argument is out of its range. An error that only shows in the rows of
+            all ranks together, such as the former, is raised on each rank.
 
         Examples
         --------
@@ -272,25 +311,26 @@ class BinMapper:
                 found |= find(order, weights, ~has_cuts)
         called = names or range(n_columns)
         called = called if columns is None else [called[column] for column in columns]
-        cuts, categories = [], []
+        cuts: list[Any] = []
+        categories: list[Any] = []
+        levels: dict[int, Levels] = {}
         for feature in range(n_features):
             n_edges, edges = found[feature]
-            known = categorical[feature]
-            if known and n_edges > MOST_BINS:
-                raise ValueError(
-                    f"categorical feature {called[feature]!r} has {n_edges} distinct values; at most "
-                    f"{MOST_BINS} can be told apart. Merge rare categories, or do not declare it "
-                    "categorical."
-                )
-            if known and not np.isfinite(edges).all():
-                raise ValueError(
-                    f"categorical feature {called[feature]!r} of X holds {edges[~np.isfinite(edges)][0]:g}; "
-                    "expected finite numbers: give that category a finite number, make it NaN if it means "
-                    "missing, or leave the feature out of categorical_features."
-                )
-            cuts.append(edges[:0] if known else edges)
-            categories.append(edges if known else None)
-        return cls(cuts, categories, columns, n_columns)
+            if not categorical[feature]:
+                cuts.append(edges)
+                categories.append(None)
+                continue
+            _check_categories(n_edges, edges, called[feature], targets)
+            if targets is None or n_edges <= MOST_BINS:
+                cuts.append(edges[:0])
+                categories.append(edges)
+                continue
+            levels[feature], edges = Levels.fit(
+                edges, _column(X, feature, order), targets, max_bins or MOST_BINS, communicator
+            )
+            cuts.append(edges)
+            categories.append(None)
+        return cls(cuts, categories, columns, n_columns, levels)
 
     def of_columns(self, values: Iterable[Any], fill: Any = None) -> list[Any]:
         """Return a list of one entry for each column of X, given one for each feature."""
@@ -328,14 +368,58 @@ class BinMapper:
             inner = nodes["feature"] >= 0
             nodes["feature"][inner] = self.columns[nodes["feature"][inner]]
 
+    def as_sets(self, nodes: np.ndarray, codes: np.ndarray, bitsets: np.ndarray) -> np.ndarray:
+        """Let nodes with a cut between bins of levels be categorical; return all bit sets.
+
+        Parameters
+        ----------
+        nodes : ndarray of NODE
+            With the features of the mapper. Categorical nodes are numbered anew.
+        codes : ndarray of int64, shape (n_nodes,)
+            As for `set_cuts`. -1 from here on for these nodes.
+        bitsets : ndarray of uint32, shape (n, 8)
+            Those of the nodes that are categorical already.
+        """
+        by_cut = np.isin(nodes["feature"], list(self.levels))
+        sets = np.empty((len(nodes), 8), np.uint32)
+        sets[nodes["categories"] >= 0] = bitsets
+        left = np.arange(MOST_BINS + 1) <= codes[by_cut, None]
+        sets[by_cut] = np.packbits(left, axis=1, bitorder="little").view("<u4")
+        codes[by_cut] = -1
+        categorical = by_cut | (nodes["categories"] >= 0)
+        nodes["categories"][categorical] = np.arange(np.count_nonzero(categorical))
+        return sets[categorical]
+
+    def with_stand_ins(self, X: Any, order: np.ndarray | None, codes: Any) -> Any:
+        """Return rows in which a level stands for others of its bin, such that `encode` gives these codes."""
+        X, rows = X.copy(), slice(None) if order is None else order
+        columns = range(self.n_features) if self.columns is None else self.columns.tolist()
+        for feature, own in self.levels.items():
+            stand_ins = own.stand_ins(self.n_bins[feature])
+            at, values = columns[feature], stand_ins[Codes.of(codes).of_feature(feature)]
+            if sparse.issparse(X):
+                column = X[:, [at]].toarray()
+                column[rows, 0] = values
+                parts = [X[:, :at], sparse.csr_array(column), X[:, at + 1 :]]
+                X = sparse.csr_array(sparse.hstack(parts, format="csr"))
+            else:
+                X[rows, at] = values
+        return X
+
     def for_others(self, X: Any, order: np.ndarray | None, n_threads: int) -> tuple[BinMapper, Any]:
         """Return a mapper that parts other rows as splits do, and their codes. It is this one."""
         return self, self.codes(X, order, n_threads)
 
-    def codes(self, X: Any, order: np.ndarray | None = None, n_threads: int = 1) -> Any:
+    def codes(
+        self,
+        X: Any,
+        order: np.ndarray | None = None,
+        n_threads: int = 1,
+        folds: np.ndarray | None = None,
+    ) -> Any:
         """Return the codes of rows, as `encode` does; of sparse rows as `Codes`, with joint columns."""
         if not sparse.issparse(X) or self.n_bins.max(initial=0) > MOST_BINS:
-            return self.encode(X, order, n_threads)
+            return self.encode(X, order, n_threads, folds)
         order = self._check(X, order)
         X = X if self.columns is None else X[:, self.columns]
         begins, ends = row_limits(X, order)
@@ -355,10 +439,20 @@ class BinMapper:
             codes,
         )
         usual = self._encode(np.zeros((1, self.n_features), X.dtype), None, 1)[0]
-        lone = np.where(self.is_categorical, -1, self.missing_codes).astype(np.int32)
-        return joined(len(begins), (first, rows, codes), np.ascontiguousarray(usual), lone)
+        lone = np.where(self.is_unordered, -1, self.missing_codes).astype(np.int32)
+        found = joined(len(begins), (first, rows, codes), np.ascontiguousarray(usual), lone)
+        for feature, own in self.levels.items():
+            column = found.columns[:, found.column_of[feature]]
+            column[:] = own.of(_column(X, feature, order), self.missing_codes[feature], folds)
+        return found
 
-    def encode(self, X: Any, order: np.ndarray | None = None, n_threads: int = 1) -> np.ndarray:
+    def encode(
+        self,
+        X: Any,
+        order: np.ndarray | None = None,
+        n_threads: int = 1,
+        folds: np.ndarray | None = None,
+    ) -> np.ndarray:
         """Turn values into codes.
 
         The code of x is the number of cuts below x. So ``code <= c`` exactly if ``x <= cuts[c]``, in double
@@ -373,6 +467,9 @@ class BinMapper:
             Row i of the codes is ``X[order[i]]``. If None, rows are in the order of X.
         n_threads : int, default=1
             The number of threads.
+        folds : ndarray of uint8, shape (n_rows,), default=None
+            Of training rows, the folds of the targets that the mapper was fitted with. Levels are then coded
+            by the rows of other folds.
 
         Returns
         -------
@@ -396,31 +493,44 @@ class BinMapper:
         order = self._check(X, order)
         if self.columns is not None and not isinstance(X, Spool):
             X = X[:, self.columns]
-        return self._encode(X, order, n_threads)
+        return self._encode(X, order, n_threads, folds)
 
     def _check(self, X: Any, order: np.ndarray | None) -> np.ndarray | None:
         if X.shape[1] != self.n_columns:
             raise ValueError(f"X has {X.shape[1]} features, but the cuts are for {self.n_columns}.")
         return _check_order(order, X)
 
-    def _encode(self, X: Any, order: np.ndarray | None, n_threads: int) -> np.ndarray:
+    def _encode(
+        self, X: Any, order: np.ndarray | None, n_threads: int, folds: np.ndarray | None = None
+    ) -> np.ndarray:
         n_rows = X.shape[0] if order is None else len(order)
         is_long = self.n_bins.max(initial=0) > MOST_BINS
         codes = no_codes(n_rows, self.n_features, np.uint32 if is_long else np.uint8).T
         if isinstance(X, Spool):
-            encode: Callable[..., None] = self._encode_parts
-        elif sparse.issparse(X):
+            self._encode_parts(X, order, codes, n_threads, folds)
+            return codes.T
+        encode: Callable[..., None]
+        if sparse.issparse(X):
             encode = self._encode_sparse
         else:
             encode = self._encode_dense_long if is_long else self._encode_dense
         encode(X, order, codes, n_threads)
+        for feature, own in self.levels.items():
+            codes[feature] = own.of(_column(X, feature, order), self.missing_codes[feature], folds)
         return codes.T
 
-    def _encode_parts(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
+    def _encode_parts(
+        self,
+        X: Any,
+        order: np.ndarray | None,
+        codes: np.ndarray,
+        n_threads: int,
+        folds: np.ndarray | None,
+    ) -> None:
         for part, (places, own) in zip(X.parts(), X.places(order), strict=True):
-            codes[:, places] = self.encode(part, own, n_threads).T
+            codes[:, places] = self.encode(part, own, n_threads, None if folds is None else folds[places]).T
 
-    def _encode_dense_long(self, X: Any, order: np.ndarray, codes: np.ndarray, n_threads: int) -> None:
+    def _encode_dense_long(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
         step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
         for first in range(0, n_rows, step):
@@ -462,7 +572,7 @@ class BinMapper:
                     n_threads,
                 )
 
-    def _encode_sparse(self, X: Any, order: np.ndarray, codes: np.ndarray, n_threads: int) -> None:
+    def _encode_sparse(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
         zero_codes = np.ascontiguousarray(self._encode(np.zeros((1, n_features), X.dtype), None, 1)[0])
         step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
@@ -483,6 +593,35 @@ class BinMapper:
                 codes,
                 n_threads,
             )
+
+
+def _check_categories(n: int, values: np.ndarray, name: Any, targets: Targets | None) -> None:
+    """Refuse more categories of a feature than there can be, and infinite ones."""
+    most = MOST_BINS if targets is None else MOST_LEVELS
+    if n > most:
+        raise ValueError(
+            f"categorical feature {name!r} has {n} distinct values; expected at most {most}: merge rare "
+            "categories, leave out what is different in every row, such as an identifier, or do not declare "
+            "the feature categorical."
+        )
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"categorical feature {name!r} of X holds {values[~np.isfinite(values)][0]:g}; expected finite "
+            "numbers: give that category a finite number, make it NaN if it means missing, or leave the "
+            "feature out of categorical_features."
+        )
+
+
+def _column(X: Any, feature: int, order: np.ndarray | None) -> np.ndarray:
+    """The values of a feature in some rows, in their order."""
+    if isinstance(X, Spool):
+        n_rows = X.shape[0] if order is None else len(order)
+        values = np.empty(n_rows, X.dtype)
+        for part, (places, own) in zip(X.parts(feature, feature + 1), X.places(order), strict=True):
+            values[places] = _column(part, 0, own)
+        return values
+    column = X[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else X[:, feature]
+    return column if order is None else column[order]
 
 
 def _columns_with(

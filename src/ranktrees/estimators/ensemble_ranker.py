@@ -22,7 +22,7 @@ from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.model.ensemble import (
-    MAX_CATEGORIES,
+    MAX_IN_SETS,
     Ensemble,
     checked_renames,
     plain_level,
@@ -237,11 +237,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
 
     def _require_level_of_each(self, categories: np.ndarray, key: Any, levels: tuple[Any, ...]) -> None:
         """Refuse fewer levels than the trees know, unless they know all categories that there can be."""
-        if (
-            categories is None
-            or len(categories) == MAX_CATEGORIES
-            or len(levels) > categories.max(initial=-1)
-        ):
+        if categories is None or len(categories) == MAX_IN_SETS or len(levels) > categories.max(initial=-1):
             return
         raise ValueError(
             f"category_levels[{key!r}] has {len(levels)} levels, but the trees split by the code "

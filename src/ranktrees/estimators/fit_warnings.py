@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ranktrees.support.spelling import spelt
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
+    from ranktrees.binning.mapper import BinMapper
     from ranktrees.measures.base import Measure
     from ranktrees.model.ensemble import Ensemble
     from ranktrees.processes.sharing import Share
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NEVER_OUT_OF_BAG",
     "warn_of_grades",
+    "warn_of_levels",
     "warn_of_no_more_trees",
     "warn_of_no_stopping",
     "warn_of_odds",
@@ -75,6 +78,28 @@ def warn_of_weights(
             "l2_regularization=0.",
             FitWarning,
         )
+
+
+def warn_of_levels(mapper: BinMapper, names: Sequence[str], unit: str) -> None:
+    """Warn of categorical features that say nothing, as no two rows of different folds share a level.
+
+    Parameters
+    ----------
+    mapper : BinMapper
+    names : sequence of str
+        The names of the columns of X, if they have names.
+    unit : {"query", "row"}
+        What is in a fold as a whole.
+    """
+    called = mapper.of_features(np.array(names or range(mapper.n_columns), object))
+    for feature, levels in mapper.levels.items():
+        if not len(levels.values):
+            warn(
+                f"each level of the categorical feature {called[feature]!r} is in a single {unit}, so that "
+                "nothing can be learned from it about others: leave out the feature, which may be an "
+                "identifier, or do not declare it categorical.",
+                FitWarning,
+            )
 
 
 def warn_of_grades(measure: Measure | None, labels: np.ndarray | None, offsets: np.ndarray) -> None:

@@ -22,8 +22,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranktrees._core.support.threads import StandardFloats
 from ranktrees.binning.edges import MOST_BINS
+from ranktrees.binning.levels import Targets
 from ranktrees.binning.mapper import BinMapper
 from ranktrees.estimators.columns import recoded, with_columns_of
+from ranktrees.estimators.fit_warnings import warn_of_levels
 from ranktrees.estimators.fitted import FittedTrees
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.growing.constraints import (
@@ -122,7 +124,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         - "coarse_to_fine" joins the bins of each feature to 16 cells, picks up to four features that seem
           best, and considers all bins of those. It is two to three times faster than "full", with little or
           no loss of accuracy (see the performance pages).
-        - "auto" is "coarse_to_fine" if there are at least 64 features, none of them categorical, and each
+        - "auto" is "coarse_to_fine" if there are 64 features, none of them of up to 255 categories, and each
           split considers at least an eighth of them, unless ``handle_missing="three_way"``, or features have
           few bins (up to 7 on average), as flags and words have. Otherwise it is "full".
         - "exact" makes a bin of each distinct value, so that every cut half-way between two neighbouring
@@ -136,7 +138,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
     categorical_features : array-like, "from_dtype" or None, default="from_dtype"
         The categorical features: a boolean mask, indices or names. If "from_dtype", they are the categorical
         columns of a data frame. If None, there are none, and such columns are refused. A column of strings is
-        categorical if it is among the features given here.
+        categorical if it is among the features given here. A feature may have up to 65,535 categories. More
+        than 255 are put in order by the labels of their rows. See the guide, "More than 255 categories".
     monotonic_cst : array-like of int or dict, default=None
         The monotonic constraint of each feature on scores: 1 for an increase, -1 for a decrease, and 0 for no
         constraint. A dict maps names or indices of features to constraints.
@@ -236,6 +239,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             )
         categorical, ranks = categorical_mask(self.categorical_features, self), data.share.communicator
         names = names_of(self)
+        targets = None if categorical is None or not categorical.any() else self._targets(data)
         if self.split_search in STREAMING:
             return mapper_of_values(data.X, data.order, data.weights, categorical, n_threads, ranks, names)
         n_drawn = None if exact else self.subsample_for_bin
@@ -251,9 +255,36 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             n_threads=n_threads,
             communicator=ranks,
             names=names,
+            targets=targets,
         )
+        warn_of_levels(mapper, names, "query" if data.qid_given else "row")
         plain = exact or (self._gathers_rows and not ranks.alone)
-        return mapper, (mapper.encode if plain else mapper.codes)(data.X, data.order, n_threads)
+        encode = mapper.encode if plain else mapper.codes
+        folds = targets.folds if targets is not None and mapper.levels else None
+        return mapper, encode(data.X, data.order, n_threads, folds)
+
+    def _targets(self, data: FitData) -> Targets:
+        """Return what the levels of a feature are put in order by if they are many.
+
+        These are labels, for rankers less the mean of their query; of more than two classes, whether a row is
+        of the most frequent one; without labels, what preferences say for a row less what they say against
+        it. A fold has whole queries.
+        """
+        labels = data.labels
+        if data.preferences is not None and labels is None:
+            labels = data.preferences.surplus(data.n_rows)
+        elif data.classes is not None and len(data.classes) > 2:
+            counts = np.bincount(labels.astype(np.intp), minlength=len(data.classes))
+            labels = (labels == data.share.communicator.allreduce(counts).argmax()).astype(np.float64)
+        elif self._wants_queries and data.qid_given:
+            sizes = np.diff(data.offsets)
+            labels = labels - np.repeat(np.add.reduceat(labels, data.offsets[:-1]) / sizes, sizes)
+        if data.qid_given:
+            numbers = data.query_of_row
+        else:
+            numbers = data.share.row_numbers
+            numbers = np.arange(data.n_rows) if numbers is None else numbers
+        return Targets.of(labels, data.weights, numbers)
 
     def _costs(self) -> FeatureCosts | None:
         """Return the costs that were passed as FeatureCosts, or None."""
@@ -291,7 +322,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         else:
             counts = counts_of(codes, n_threads, ranks)
             usable = usable_features(counts, int(self.min_samples_leaf))
-        is_categorical = np.array(mapper.of_columns(mapper.is_categorical, 0), np.uint8)
+        is_categorical = np.array(mapper.of_columns(mapper.is_unordered, False), np.uint8)
         signs = monotone_signs(self.monotonic_cst, self, is_categorical)
         sets = interaction_sets(self.interaction_cst, self.n_features_in_, keys_of(self))
         constraints = partial(
@@ -380,7 +411,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         def ensemble_of(trees: Trees) -> Ensemble:
             added = trees.ensemble(
                 n_features=self.n_features_in_,
-                categories=mapper.of_columns(mapper.categories) if mapper.is_categorical.any() else None,
+                categories=mapper.of_columns(mapper.known_categories) if mapper.is_unordered.any() else None,
+                groups=mapper.of_columns(mapper.category_groups) if mapper.levels else None,
                 base=before.base,
                 average=before.average,
             )

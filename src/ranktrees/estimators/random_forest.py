@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, RealNotInt, StrOptions
 from ranktrees.estimators.fit_warnings import warn_of_no_more_trees, warn_of_samples, warn_of_trees
 from ranktrees.estimators.fitting import TREE_CONSTRAINTS, TreeEnsembleEstimator, as_read
 from ranktrees.estimators.parameters import with_keywords, with_parameters
-from ranktrees.estimators.starting import STAGES
+from ranktrees.estimators.starting import STAGES, values_in_training
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.model.costs import used_features
@@ -238,7 +238,8 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         bootstrap = self._bootstrap(data, seed)
         out_of_bag: Any = None
         if self.oob_score:
-            out_of_bag = _out_of_bag(before, bootstrap, own, data.n_rows, n_threads)
+            values = values_in_training(own, mapper, own_codes, before)
+            out_of_bag = _out_of_bag(before, bootstrap, values, own, data.n_rows, n_threads)
             if before is self._earlier():
                 self._require_rows_of_before(out_of_bag, before, own)
         with self._watching(self.n_estimators, context, _forest_attributes, X, own) as watchers:
@@ -355,14 +356,14 @@ def _scores_as_given(scores: np.ndarray, own: FitData) -> np.ndarray:
 
 
 def _out_of_bag(
-    ensemble: Ensemble, bootstrap: Bootstrap, own: FitData, n_rows: int, n_threads: int
+    ensemble: Ensemble, bootstrap: Bootstrap, X: Any, own: FitData, n_rows: int, n_threads: int
 ) -> OutOfBag:
     """OutOfBag of the trees of a model, which were grown from these rows. Each rank looks at its own."""
     out_of_bag, share = OutOfBag(n_rows), own.share
     numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
     for first in range(0, len(ensemble), STAGES):
         trees = ensemble.first(min(first + STAGES, len(ensemble))).after(first)
-        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), own.X))  # type: ignore[misc]
+        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), X))  # type: ignore[misc]
         for tree, (root, leaf) in enumerate(zip(trees.tree_offsets, leaves.T, strict=False), first):
             left_out = bootstrap.times(tree)[numbers] == 0
             out_of_bag.add(numbers[left_out], trees.nodes["value"][root + leaf[left_out]])

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sklearn.utils.validation import _num_samples
 
+from ranktrees.binning.edges import MOST_BINS
 from ranktrees.binning.mapper import BinMapper
 from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.evaluation.predictions import scores_by
-from ranktrees.model.ensemble import Ensemble
+from ranktrees.model.ensemble import Ensemble, unpack
 from ranktrees.rows import FitData, check_rows
-from ranktrees.support.spool import by_parts
+from ranktrees.support.spool import Spool, by_parts
 
 if TYPE_CHECKING:
     from ranktrees.estimators.fitted import FittedTrees
@@ -34,6 +35,10 @@ class Rows(NamedTuple):
     mapper: BinMapper
     codes: Any
     seen: bool  # whether the init has seen them in its fit
+
+    def values_for(self, ensemble: Ensemble) -> Any:
+        """Return what these trees are to score."""
+        return values_in_training(self.data, self.mapper, self.codes, ensemble) if self.seen else self.data.X
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +101,8 @@ class Start:
             ensemble = ensemble.after(self.n_init_trees)
         else:
             scores = self._scores_of_foreign(rows.X)
-        scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), data.X, scores)
+        X = rows.values_for(ensemble)
+        scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), X, scores)
         return data.internal(scores)
 
     def stages(self, rows: Rows, n_threads: int) -> Iterator[np.ndarray]:
@@ -107,16 +113,16 @@ class Start:
             )
             return
         ensemble, data, first = self.ensemble, rows.data, self.n_init_trees
-        scores = self.init_scores
+        scores, X = self.init_scores, rows.values_for(ensemble)
         if not rows.seen or scores is None:
             scores = by_parts(
                 lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
-                data.X,
+                X,
                 self._scores_of_foreign(rows.X),
             )
         for n in range(first, len(ensemble), STAGES):
             trees = ensemble.first(min(n + STAGES, len(ensemble))).after(n)
-            stages = by_parts(partial(_scores_after_each, trees, n_threads), data.X, scores)
+            stages = by_parts(partial(_scores_after_each, trees, n_threads), X, scores)
             scores = np.ascontiguousarray(stages[:, -1])
             for stage in stages.T:
                 yield np.ascontiguousarray(data.internal(stage))
@@ -139,6 +145,38 @@ def _scores_after_each(
 ) -> np.ndarray:
     """float64[n_rows, n_trees]"""
     return np.stack(list(trees.staged_predict(rows, n_threads, start=start)), axis=1)
+
+
+def values_in_training(data: FitData, mapper: BinMapper, codes: Any, ensemble: Ensemble) -> Any:
+    """Return values of training rows by which trees part them as they did while they grew.
+
+    A row is coded by the labels that its level has in other folds, so that it may have gone another way than
+    its level does from then on: where that is so, another level of its bin stands for its own. If trees tell
+    levels of one bin apart, they grew from other rows, and score the levels themselves.
+    """
+    columns = range(mapper.n_features) if mapper.columns is None else mapper.columns.tolist()
+    of_levels = {columns[feature]: levels for feature, levels in mapper.levels.items()}
+    nodes = ensemble.nodes[ensemble.nodes["categories"] >= 0]
+    asked = [column for column in of_levels if (nodes["feature"] == column).any()]
+    for column in asked:
+        levels, known = of_levels[column], ensemble.categories[column]
+        own = ensemble.groups[column]
+        if not np.array_equal(known, levels.values):
+            return data.X
+        pairs = np.unique([levels.codes[-1], np.arange(len(known)) if own is None else own], axis=1)
+        _, first, place = np.unique(pairs[0], return_index=True, return_inverse=True)
+        left = unpack(ensemble.bitsets[nodes["categories"][nodes["feature"] == column]])
+        if (left[:, pairs[1]] != left[:, pairs[1][first][place]]).any():
+            return data.X
+    if not asked:
+        return data.X
+    if isinstance(data.X, Spool):
+        raise ValueError(
+            "X is in batches, and training is to go on from trees that split a feature of more than "
+            f"{MOST_BINS} categories (column {asked[0]}), which needs all rows in memory; expected rows in "
+            "memory, or a fit at one go: without warm_start, and without the checkpoint that was found."
+        )
+    return mapper.with_stand_ins(data.X, data.order, codes)
 
 
 def foreign_of(init: Any) -> Any:

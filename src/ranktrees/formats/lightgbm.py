@@ -125,7 +125,7 @@ def load_lightgbm(model: Any) -> Ensemble:
     ValueError
         If the file is of another kind, or if the model is not a sum of trees like those of this library: if
         it has several classes or linear leaves, was trained with ``zero_as_missing=True``, or has more than
-        256 categories in the splits of one feature.
+        65,535 categories in the splits of one feature.
 
     See Also
     --------

@@ -11,7 +11,7 @@ from ranktrees._core.support.dtypes import NODE
 from ranktrees.estimators.columns import with_columns_of
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
-from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack, unpack
+from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack
 from ranktrees.model.native import MAGIC
 from ranktrees.objectives.pointwise import Logistic, Poisson
 from ranktrees.support.cuts import round_down
@@ -115,10 +115,10 @@ def one_sided(ensemble: Ensemble) -> tuple[np.ndarray, list[Any]]:
     """
     nodes = ensemble.nodes.copy()
     members: list[np.ndarray] = []
-    for i, left in zip(np.flatnonzero(nodes["categories"] >= 0), unpack(ensemble.bitsets), strict=True):
+    for i in np.flatnonzero(nodes["categories"] >= 0).tolist():
         numbers = _whole_categories(ensemble, nodes["feature"][i])
         changes_sides = nodes["missing_left"][i] == 1
-        inside = numbers[left[: len(numbers)] != changes_sides]
+        inside = numbers[ensemble.goes_left(i) != changes_sides]
         if bool(len(inside)) == changes_sides:
             nodes["left"][i], nodes["right"][i] = nodes["right"][i], nodes["left"][i]
         if not len(inside):  # all go where missing values go, and some libraries have no empty sets
@@ -169,7 +169,7 @@ def from_sets(
     Raises
     ------
     ValueError
-        If a feature has more than 256 categories, or if the trees are not valid.
+        If a feature has more than 65,535 categories, or if the trees are not valid.
     """
     for feature, categories in listed.items():
         if len(categories) > MAX_CATEGORIES:
@@ -177,10 +177,10 @@ def from_sets(
                 f"feature {feature} has {len(categories)} categories in splits, expected at most "
                 f"{MAX_CATEGORIES}: join the rare ones and train it again."
             )
-    bitsets = []
+    most, bitsets = max(map(len, listed.values()), default=0), []
     for nodes, sets in zip(trees, members, strict=True):
         split = np.flatnonzero(nodes["categories"] >= 0)
-        bits = np.zeros((len(split), MAX_CATEGORIES), bool)
+        bits = np.zeros((len(split), most), bool)
         for row, i in zip(bits, split, strict=True):
             row[np.searchsorted(listed[nodes["feature"][i]], sets[nodes["categories"][i]])] = True
         nodes["categories"][split] = np.arange(len(split))

@@ -36,7 +36,7 @@ from ranktrees.formats.plain import (
     shortest,
     whole_numbers,
 )
-from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble
+from ranktrees.model.ensemble import MAX_IN_SETS, Ensemble
 from ranktrees.support.files import read_file, replace_file, require_path
 from ranktrees.support.warning import warn
 
@@ -410,7 +410,7 @@ def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
         members.append(its_members)
     for tree, weight in zip(nodes, weights.tolist(), strict=True):
         tree["value"] *= weight
-    numbers = np.arange(MAX_CATEGORIES)  # all possible categories, since those in no set have a side, too
+    numbers = np.arange(MAX_IN_SETS)  # all possible categories, since those in no set have a side, too
     split = {feature for tree in nodes for feature in tree["feature"][tree["categories"] >= 0].tolist()}
     return from_sets(
         nodes,
@@ -512,14 +512,14 @@ def _sets(tree: dict[str, Any], numbers: np.ndarray) -> list[np.ndarray]:
     starts = whole_numbers(tree["categories_segments"], "categories_segments", 0, n_members)
     sizes = whole_numbers(tree["categories_sizes"], "categories_sizes", 0, n_members)
     places = {number: place for place, number in enumerate(tree["categories_nodes"])}
-    everything = np.arange(MAX_CATEGORIES)
+    everything = np.arange(MAX_IN_SETS)
     sets = []
     for number in numbers.tolist():
         start, size = starts[places[number]], sizes[places[number]]
         if start + size > n_members:
             raise ValueError("categories_segments and categories_sizes reach beyond categories")
         members = tree["categories"][start : start + size]
-        sets.append(np.setdiff1d(everything, whole_numbers(members, "categories", 0, MAX_CATEGORIES - 1)))
+        sets.append(np.setdiff1d(everything, whole_numbers(members, "categories", 0, MAX_IN_SETS - 1)))
     return sets
 
 

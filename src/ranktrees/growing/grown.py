@@ -137,10 +137,13 @@ class Grown:
         nodes = np.empty(len(self.leaves), NODE) if nodes is None else nodes
         codes = np.empty(len(self.leaves), np.int64)
         n_categorical = parting.finish_nodes(self.leaves, values, nodes, codes)
+        bitsets = NO_BIT_SETS
+        if n_categorical:
+            bitsets = self.leaves["split"]["categories"][nodes["categories"] >= 0]
+        if mapper.levels:
+            bitsets = mapper.as_sets(nodes, codes, bitsets)
         mapper.set_cuts(nodes, codes)
-        if not n_categorical:
-            return nodes, NO_BIT_SETS
-        return nodes, self.leaves["split"]["categories"][nodes["categories"] >= 0]
+        return nodes, bitsets
 
     def seen_by(self, mapper: Any, nodes: np.ndarray) -> Grown:
         """Return the same tree for rows with the codes of another mapper, by the cuts in the finished one."""

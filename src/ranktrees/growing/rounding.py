@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 2**30 - 1  # of all ranks
 
+ROWS_OF_A_PART = 1 << 16
+
 EXACT = 53  # bits: a double does not hold a sum of more bits exactly
 MOST_STEPS = 2**63 - 1
 
@@ -168,6 +170,25 @@ class RoundedRows:
         *total, self.count = self.share.communicator.sums(*total, self.n_rows)
         self.total = tuple(total)
         return self
+
+    def variance(self) -> float:
+        """Return the sum of the squares of the rows' gradients over that of their hessians, of all ranks.
+
+        Where gradients depend on nothing, G^2 / H of any rows is this on average. The squares are those of
+        fewer bits, so that their sum is exact.
+        """
+        communicator = self.share.communicator
+        parts = [
+            self.sums[first : min(first + ROWS_OF_A_PART, self.n_loud)]
+            for first in range(0, self.n_loud, ROWS_OF_A_PART)
+        ]
+        own = max((int(np.abs(part >> self.bits).max()) for part in parts), default=0)
+        largest = int(communicator.allreduce(np.array([own]), "max")[0])
+        spare = max(0, largest.bit_length() - (62 - self.n_rows_of_all.bit_length()) // 2)
+        fewer = (part >> (self.bits + spare) for part in parts)
+        (squares,) = communicator.sums(sum(int(np.dot(part, part)) for part in fewer))
+        unit, hessians = math.ldexp(self.gradient_unit, spare), self.total[1] * self.hessian_unit
+        return squares * unit * (unit / hessians) if hessians else 0.0
 
     def _look_over(self, gradients: np.ndarray, hessians: np.ndarray, n_threads: int) -> tuple[Any, ...]:
         """Run `rounding.look_over` over the rows of all ranks, on the scales of the last round.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees.estimators.ensemble_ranker import fitted_trees
-from ranktrees.model.ensemble import depths_of, unpack
+from ranktrees.model.ensemble import depths_of
 from ranktrees.rows.features import names_of
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def _categories_left(model: Any, nodes: np.ndarray, by_category: np.ndarray) -> 
     found = np.full(len(nodes), None)
     for i in np.flatnonzero(by_category):
         feature = nodes["feature"][i]
-        values = ensemble.categories[feature]
-        left = values[unpack(ensemble.bitsets[nodes["categories"][i]][None])[0, : len(values)]].tolist()
+        left = ensemble.categories[feature][ensemble.goes_left(i)].tolist()
         called = levels.get(feature)
         if called is not None:  # trees of XGBoost also send codes left that belong to no level
             left = [called[int(code)] for code in left if code < len(called)]

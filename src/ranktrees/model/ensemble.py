@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Ensemble", "Tree", "Trees"]
 
-MAX_CATEGORIES = 256
+MAX_CATEGORIES = 65_535
+MAX_IN_SETS = 256  # of up to this many categories, each has a bit of its own
+WORDS = MAX_IN_SETS // 32
 
 NO_CATEGORIES = np.empty(0)  # shared by all, so that a feature without categories takes no memory
 NO_CATEGORIES.flags.writeable = False
@@ -59,7 +61,7 @@ class Tree:
     ----------
     nodes : ndarray of shape (n_nodes,), `NODE` records
         The nodes of the tree, root first, as in `Ensemble`.
-    bitsets : ndarray of shape (n_categorical_nodes, 8), uint32
+    bitsets : ndarray of shape (n_categorical_nodes, n_words), uint32
         The bit sets of the whole ensemble, into which ``nodes["categories"]`` points.
 
     Examples
@@ -111,6 +113,8 @@ class Trees(Sequence[Any]):
     ----------
     n_expected : int
         The number of trees that are expected.
+    n_words : int, default=8
+        The number of words of a bit set.
 
     Examples
     --------
@@ -123,10 +127,10 @@ class Trees(Sequence[Any]):
     Ensemble(n_trees=2, n_nodes=2, depth=0, n_features=1, base=0.0, average=False)
     """
 
-    def __init__(self, n_expected: int) -> None:
+    def __init__(self, n_expected: int, n_words: int = WORDS) -> None:
         self.n_expected = n_expected
         self._nodes, self._ends, self._n_touched = np.empty(0, NODE), [0], 0
-        self._bitsets, self._set_ends = [np.zeros((0, 8), np.uint32)], [0]
+        self._bitsets, self._set_ends = [np.zeros((0, n_words), np.uint32)], [0]
 
     def __len__(self) -> int:
         return len(self._ends) - 1
@@ -144,7 +148,7 @@ class Trees(Sequence[Any]):
         ----------
         nodes : ndarray of `NODE` records
             The nodes of the tree, root first.
-        bitsets : ndarray of shape (n, 8), uint32, or None
+        bitsets : ndarray of shape (n, n_words), uint32, or None
             The bit sets of the tree, which the ``categories`` of its nodes index, from 0 on.
 
         Raises
@@ -188,7 +192,7 @@ class Trees(Sequence[Any]):
         ----------
         n_nodes : int
             The number of nodes of the tree.
-        bitsets : ndarray of shape (n, 8), uint32
+        bitsets : ndarray of shape (n, n_words), uint32
             One bit set for each categorical node, in order.
         """
         if len(bitsets):
@@ -212,7 +216,7 @@ class Trees(Sequence[Any]):
 
         Parameters
         ----------
-        n_features, categories, base, average, feature_names, category_levels
+        n_features, categories, groups, base, average, feature_names, category_levels
             As for `Ensemble`.
 
         Returns
@@ -244,9 +248,9 @@ class Ensemble:
     A row starts at the root of each tree. At a node it goes left if its value ``x`` of ``feature`` is
     ``x <= cut``, compared in double precision. If the value is missing (NaN), it goes left if
     ``missing_left`` is 1. A categorical node (``categories >= 0``) looks the value up in the feature's
-    ``categories``: a category goes left if its bit is set in row ``categories`` of ``bitsets``, and a value
-    that is not listed counts as missing. The values of the leaves that are reached are added up, see
-    `predict`.
+    ``categories``: a category goes left if the bit of its code is set in row ``categories`` of ``bitsets``,
+    and a value that is not listed counts as missing. The values of the leaves that are reached are added up,
+    see `predict`.
 
     Every ensemble is valid. The constructor refuses arrays in which a walk could leave the tree or go round
     in circles, whoever made them. It copies its arguments, brings them into the one form in which equal
@@ -264,11 +268,15 @@ class Ensemble:
         Tree ``t`` is ``nodes[tree_offsets[t]:tree_offsets[t + 1]]``.
     n_features : int
         The number of features of a row, at least 1.
-    bitsets : array-like of shape (n, 8), uint32, default=None
+    bitsets : array-like of shape (n, n_words), uint32, default=None
         One set of category codes per categorical node: code ``c`` is bit ``c % 32`` of word ``c // 32``.
+        There are 8 words, or as many more as the codes need.
     categories : sequence of length n_features, default=None
-        For each feature None, or up to 256 rising finite float64 values. The code of a category is its index.
-        Features with categorical nodes must have them.
+        For each feature None, or up to 65,535 rising finite float64 values. The code of a category is its
+        index, unless ``groups`` says otherwise. Features with categorical nodes must have them.
+    groups : sequence of length n_features, default=None
+        For each feature None, or the code of each category: whole numbers from 0 on, each of them at least
+        once. Categories of the same code go the same way in all trees.
     base : float, default=0.0
         The number that every score starts from.
     average : bool, default=False
@@ -281,8 +289,10 @@ class Ensemble:
 
     Attributes
     ----------
-    nodes, tree_offsets, bitsets, categories, base, average, n_features, feature_names, category_levels
-        The parameters above, in canonical form and read-only.
+    nodes, tree_offsets, bitsets, categories, groups, base, average, n_features
+    feature_names, category_levels
+        The parameters above, in canonical form and read-only: of up to 256 categories each has a code of its
+        own, and codes of more begin from 0 in the order of the categories.
 
     Raises
     ------
@@ -329,14 +339,15 @@ class Ensemble:
         n_features: int,
         bitsets: ArrayLike | None = None,
         categories: Sequence[Any] | None = None,
+        groups: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
         category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> None:
-        bitsets = np.zeros((0, 8), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
+        bitsets = np.zeros((0, WORDS), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
-        self._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        self._own(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
         self._call_columns(feature_names, category_levels)
 
     @classmethod
@@ -348,6 +359,7 @@ class Ensemble:
         n_features: int,
         bitsets: np.ndarray,
         categories: Sequence[Any] | None = None,
+        groups: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
@@ -355,7 +367,7 @@ class Ensemble:
     ) -> Self:
         """Make an ensemble of arrays that it may own, without copying them."""
         ensemble = cls.__new__(cls)
-        ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, base, average)
+        ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
         ensemble._call_columns(feature_names, category_levels)
         return ensemble
 
@@ -372,6 +384,7 @@ class Ensemble:
         bitsets: np.ndarray,
         n_features: int,
         categories: Sequence[Any] | None,
+        groups: Sequence[Any] | None,
         base: float,
         average: bool,
     ) -> None:
@@ -384,9 +397,11 @@ class Ensemble:
         if not np.isfinite(self.base):
             raise ValueError(f"base must be finite, got {self.base}")
         self.categories = _checked_categories(categories, self.n_features)
+        groups = _checked_groups(groups, self.categories)
         self.nodes, self.tree_offsets = nodes, tree_offsets
         _check_nodes(self.nodes, self.tree_offsets, bitsets, self.categories, self.n_features)
-        self.bitsets = _tidy_bitsets(self.nodes, bitsets, self.categories)
+        self.groups, codes = _canonical_groups(groups)
+        self.bitsets = _tidy_bitsets(self.nodes, bitsets, self.categories, self.groups, codes)
         for array in (self.nodes, self.tree_offsets, self.bitsets):
             array.flags.writeable = False
 
@@ -398,6 +413,7 @@ class Ensemble:
         *,
         n_features: int,
         categories: Sequence[Any] | None = None,
+        groups: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
         feature_names: Sequence[str] | None = None,
@@ -409,9 +425,9 @@ class Ensemble:
         ----------
         trees : sequence of ndarrays of `NODE` records
             The trees, in the order in which they are added up.
-        bitsets : sequence of (ndarrays of shape (n, 8), uint32, or None), default=None
+        bitsets : sequence of (ndarrays of shape (n, n_words), uint32, or None), default=None
             For each tree, the bit sets that the ``categories`` of its nodes index, from 0 on.
-        n_features, categories, base, average, feature_names, category_levels
+        n_features, categories, groups, base, average, feature_names, category_levels
             As for `Ensemble`.
 
         Returns
@@ -426,12 +442,14 @@ class Ensemble:
         bitsets = [None] * len(trees) if bitsets is None else bitsets
         if len(bitsets) != len(trees):
             raise ValueError(f"bitsets has {len(bitsets)} entries, expected {len(trees)}, one per tree")
-        joined = Trees(len(trees))
+        widths = [sets.shape[1] for sets in bitsets if sets is not None]
+        joined = Trees(len(trees), max(widths, default=WORDS))
         for nodes, sets in zip(trees, bitsets, strict=True):
             joined.append(np.asarray(nodes, NODE), sets)
         return joined.ensemble(
             n_features=n_features,
             categories=categories,
+            groups=groups,
             base=base,
             average=average,
             feature_names=feature_names,
@@ -439,7 +457,7 @@ class Ensemble:
         )
 
     def _replace(self, **changes: Any) -> Ensemble:
-        arrays = ("nodes", "tree_offsets", "bitsets", "categories")
+        arrays = ("nodes", "tree_offsets", "bitsets", "categories", "groups")
         names = (*arrays, "n_features", "base", "average", "feature_names", "category_levels")
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
@@ -474,6 +492,58 @@ class Ensemble:
         sizes = (0 if each is None else len(each) for each in self.categories)
         np.cumsum(np.fromiter(sizes, np.int64, self.n_features), out=offsets[1:])
         return np.concatenate([NO_CATEGORIES, *values]), offsets
+
+    @cached_property
+    def category_codes(self) -> NDArray[np.uint16]:
+        """The codes of the categories of all features, in the order of `category_table`."""
+        if self.categories is _no_categories(self.n_features):
+            return np.empty(0, np.uint16)
+        codes = [
+            np.arange(len(values)) if own is None else own
+            for values, own in zip(self.categories, self.groups, strict=True)
+            if values is not None and len(values)
+        ]
+        return np.concatenate([np.empty(0, np.uint16), *codes]).astype(np.uint16)
+
+    @property
+    def n_codes(self) -> NDArray[np.int64]:
+        """The number of codes of the categories of each feature."""
+        if self.categories is _no_categories(self.n_features):
+            return np.zeros(self.n_features, np.int64)
+        return np.array(
+            [_n_codes(*each) for each in zip(self.categories, self.groups, strict=True)], np.int64
+        )
+
+    def goes_left(self, i: int) -> NDArray[np.bool_]:
+        """Return whether each category of its feature goes left at a categorical node.
+
+        Parameters
+        ----------
+        i : int
+            The number of the node among those of all trees.
+
+        Returns
+        -------
+        ndarray of bool
+            In the order of ``categories``.
+
+        Examples
+        --------
+        >>> from ranktrees import HistGBRTRegressor
+        >>> X = np.repeat(np.arange(4.0), 30)[:, None]
+        >>> model = HistGBRTRegressor(max_iter=1, max_leaf_nodes=2, categorical_features=[0])
+        >>> model.fit(X, X[:, 0] % 2).ensemble_.goes_left(0)
+        array([False,  True, False,  True])
+        """
+        return self._goes_left(self.nodes[i])
+
+    def _goes_left(self, node: np.void) -> NDArray[np.bool_]:
+        feature = node["feature"]
+        left, values, codes = (
+            unpack(self.bitsets[node["categories"]][None])[0],
+            *(of[feature] for of in (self.categories, self.groups)),
+        )
+        return left[: len(values)] if codes is None else left[codes]
 
     @cached_property
     def scorer(self) -> Scorer:
@@ -616,7 +686,7 @@ class Ensemble:
             If ``other`` is not an ensemble.
         ValueError
             If ``n_features``, ``base`` or ``average`` differ, if both know the names of the columns or the
-            levels of one and these differ, or if a feature would get more than 256 categories.
+            levels of one and these differ, or if a feature would get more than 65,535 categories.
 
         Examples
         --------
@@ -705,25 +775,30 @@ class Ensemble:
         nodes["gain"] = abs(weight) * nodes["gain"] / share
         return self._replace(nodes=nodes, base=weight * self.base, average=False)
 
-    def _with_categories(self, categories: Sequence[Any], spelt: Any = None) -> Ensemble:
+    def _with_categories(
+        self, categories: Sequence[Any], groups: Sequence[Any], spelt: Any = None
+    ) -> Ensemble:
         """The same ensemble with other categories listed; those new to a split go where missing values go.
 
-        ``spelt[feature]`` are the present categories of a feature, in their order, as ``categories`` spells
-        them.
+        Categories that share a code must have shared one before. ``spelt[feature]`` are the present
+        categories of a feature, in their order, as ``categories`` spells them.
         """
-        listed = categories is self.categories  # known at sight
-        if spelt is None and (listed or all(map(_same_categories, categories, self.categories))):
-            return self
-        spelt, bitsets = self.categories if spelt is None else spelt, self.bitsets.copy()
-        split = self.nodes[self.nodes["categories"] >= 0]
+        listed = (categories, self.categories), (groups, self.groups)
+        if spelt is None and all(one is two or all(map(_is_same, one, two)) for one, two in listed):
+            return self  # mostly known at sight
+        spelt = self.categories if spelt is None else spelt
+        split, before = self.nodes[self.nodes["categories"] >= 0], unpack(self.bitsets)
+        after = np.zeros((len(before), 32 * _n_words(categories, groups)), bool)
         for feature in np.unique(split["feature"]):
             here = split["feature"] == feature
-            is_same = np.equal.outer(categories[feature], spelt[feature])
-            known = is_same.any(axis=1)
-            goes_left = np.tile(split["missing_left"][here, None], len(known))
-            goes_left[:, known] = unpack(bitsets[here])[:, is_same[known].argmax(axis=1)]
-            bitsets[here] = pack(goes_left)
-        return self._replace(bitsets=bitsets, categories=categories)
+            codes = _codes_among(categories[feature], spelt[feature], self.groups[feature])
+            if groups[feature] is not None:
+                codes = codes[np.unique(groups[feature], return_index=True)[1]]  # of the first of each group
+            known = codes >= 0
+            goes_left = np.tile(split["missing_left"][here, None] > 0, len(codes))
+            goes_left[:, known] = before[here][:, codes[known]]
+            after[here, : len(codes)] = goes_left
+        return self._replace(bitsets=pack(after), categories=categories, groups=groups)
 
     def predict(
         self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
@@ -955,10 +1030,12 @@ def _require_ensemble(value: object, seen: str) -> None:
 def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
     called = _called_by_any(ensembles)
     categories: Sequence[Any] = ensembles[0].categories
-    if any(one.categories is not categories for one in ensembles):
+    groups: Sequence[Any] = ensembles[0].groups
+    if any(one.categories is not categories or one.groups is not groups for one in ensembles):
         every = zip(*(one.categories for one in ensembles), strict=True)
         categories = _checked_categories([reduce(_union, each) for each in every], ensembles[0].n_features)
-    ensembles = [one._with_categories(categories) for one in ensembles]
+        groups = _joined_groups(ensembles, categories)
+    ensembles = [one._with_categories(categories, groups) for one in ensembles]
     grown = [one for one in ensembles if one.n_trees]
     if len(grown) == 1 and grown[0].base == base:
         return grown[0]._with_columns(*called)
@@ -974,6 +1051,7 @@ def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
         tree_offsets=np.concatenate(offsets),
         bitsets=np.concatenate([one.bitsets for one in ensembles]),
         categories=categories,
+        groups=groups,
         base=base,
     )
     return joined._with_columns(*called)
@@ -1010,18 +1088,35 @@ def _depth(nodes: np.ndarray, tree_offsets: np.ndarray) -> int:
     return int(depths_of(nodes, tree_offsets).max(initial=0))
 
 
-def _tidy_bitsets(nodes: np.ndarray, bitsets: np.ndarray, categories: Sequence[Any]) -> np.ndarray:
-    """One bit set per categorical node, in their order, without bits that stand for no category."""
+def _tidy_bitsets(
+    nodes: np.ndarray,
+    bitsets: np.ndarray,
+    categories: Sequence[Any],
+    groups: Sequence[Any],
+    codes: Mapping[int, np.ndarray],
+) -> np.ndarray:
+    """One bit set per categorical node, in their order, without bits that stand for no category.
+
+    ``codes[feature]``, if there is one, is the code in ``bitsets`` for each code.
+    """
     split = np.flatnonzero(nodes["categories"] >= 0)
     bitsets = bitsets[nodes["categories"][split]]
     nodes["categories"][split] = np.arange(len(split))
-    n_categories = np.array([len(categories[feature]) for feature in nodes["feature"][split]], int)
-    return bitsets & pack(np.arange(MAX_CATEGORIES) < n_categories[:, None])
+    features, n_words = nodes["feature"][split], _n_words(categories, groups)
+    if bitsets.shape[1] != n_words or any(feature in codes for feature in np.unique(features).tolist()):
+        bits, tidied = unpack(bitsets), np.zeros((len(bitsets), 32 * n_words), bool)
+        for feature in np.unique(features).tolist():
+            own = codes.get(feature, np.arange(_n_codes(categories[feature], groups[feature])))
+            own = own[own < bits.shape[1]]
+            tidied[features == feature, : len(own)] = bits[features == feature][:, own]
+        return pack(tidied)
+    n_codes = np.array([_n_codes(categories[feature], groups[feature]) for feature in features], int)
+    return bitsets & pack(np.arange(32 * n_words) < n_codes[:, None])
 
 
 def pack(bits: np.ndarray) -> np.ndarray:
-    """Return rows of up to 256 bits as rows of eight 32-bit words."""
-    full = np.zeros((len(bits), MAX_CATEGORIES), bool)
+    """Return rows of bits as rows of 32-bit words, at least eight."""
+    full = np.zeros((len(bits), max(MAX_IN_SETS, bits.shape[1] + -bits.shape[1] % 32)), bool)
     full[:, : bits.shape[1]] = bits
     return np.packbits(full, axis=1, bitorder="little").view("<u4").astype(np.uint32)
 
@@ -1030,14 +1125,97 @@ def unpack(bitsets: np.ndarray) -> np.ndarray:
     return np.unpackbits(bitsets.astype("<u4").view(np.uint8), axis=1, bitorder="little").astype(bool)
 
 
-def _same_categories(one: np.ndarray | None, two: np.ndarray | None) -> bool:
+def _n_codes(categories: np.ndarray | None, groups: np.ndarray | None) -> int:
+    if groups is not None:
+        return int(groups.max()) + 1
+    return 0 if categories is None else len(categories)
+
+
+def _n_words(categories: Sequence[Any], groups: Sequence[Any]) -> int:
+    """The number of words of a bit set."""
+    if categories is _no_categories(len(categories)):
+        return WORDS
+    n_codes = (_n_codes(*each) for each in zip(categories, groups, strict=True))
+    return max(WORDS, -(-max(n_codes, default=0) // 32))
+
+
+def _codes_among(values: np.ndarray, categories: np.ndarray, groups: np.ndarray | None) -> np.ndarray:
+    """The code of each value among categories, in any order; -1 for a value that is not among them."""
+    order = np.argsort(categories)
+    place = np.searchsorted(categories, values, sorter=order)
+    place = order[np.minimum(place, len(order) - 1)] if len(order) else np.zeros(len(values), np.intp)
+    known = categories[place] == values if len(order) else np.zeros(len(values), bool)
+    return np.where(known, place if groups is None else groups[place].astype(np.intp), -1)
+
+
+def _is_same(one: np.ndarray | None, two: np.ndarray | None) -> bool:
     return one is two or (one is not None and two is not None and np.array_equal(one, two))
 
 
 def _union(one: np.ndarray | None, two: np.ndarray | None) -> np.ndarray | None:
     if one is None or two is None:
         return two if one is None else one
-    return np.union1d(one, two)
+    return one if _is_same(one, two) else np.union1d(one, two)
+
+
+def _joined_groups(ensembles: Sequence[Ensemble], categories: Sequence[Any]) -> Sequence[Any]:
+    """Groups of the categories that all ensembles list: those that go the same way in the trees of all."""
+    if categories is _no_categories(len(categories)):
+        return categories
+    joined: list[Any] = [None] * len(categories)
+    for feature, values in enumerate(categories):
+        if values is None or len(values) <= MAX_IN_SETS:
+            continue
+        codes = [
+            _codes_among(values, one.categories[feature], one.groups[feature])
+            for one in ensembles
+            if one.categories[feature] is not None
+        ]
+        _, joined[feature] = np.unique(np.stack(codes), axis=1, return_inverse=True)
+    groups, _ = _canonical_groups(joined)
+    return groups
+
+
+def _checked_groups(groups: Sequence[Any] | None, categories: Sequence[Any]) -> Sequence[Any]:
+    if groups is None or groups is _no_categories(len(categories)):
+        return _no_categories(len(categories))
+    if len(groups) != len(categories):
+        raise ValueError(f"groups has {len(groups)} entries, expected {len(categories)}, one per feature")
+    checked: list[Any] = [None] * len(categories)
+    for feature, (own, values) in enumerate(zip(groups, categories, strict=True)):
+        if own is None:
+            continue
+        own = np.asarray(own)
+        n = 0 if values is None else len(values)
+        right = own.shape == (n,) and own.dtype.kind in "iu" and n > 0 and own.min() >= 0 and own.max() < n
+        if not right or not np.bincount(own, minlength=1).all():
+            raise ValueError(
+                f"groups[{feature}] must be a code for each of its {n} categories, and have all from 0 on"
+            )
+        checked[feature] = own
+    return checked
+
+
+def _canonical_groups(groups: Sequence[Any]) -> tuple[Sequence[Any], dict[int, np.ndarray]]:
+    """The groups as an ensemble keeps them and, where codes change, the former code for each."""
+    if groups is _no_categories(len(groups)):
+        return groups, {}
+    kept: list[Any] = [None] * len(groups)
+    codes = {}
+    for feature, own in enumerate(groups):
+        if own is None:
+            continue
+        former, first, inverse = np.unique(own, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        codes[feature] = own if len(own) <= MAX_IN_SETS else former[order]
+        if MAX_IN_SETS < len(own) > len(former):
+            kept[feature] = np.argsort(order)[inverse].astype(np.uint16)
+            kept[feature].flags.writeable = False
+        elif len(own) > MAX_IN_SETS:
+            codes[feature] = own
+    codes = {f: own for f, own in codes.items() if not np.array_equal(own, np.arange(len(own)))}
+    nothing = all(own is None for own in kept)
+    return _no_categories(len(groups)) if nothing else tuple(kept), codes
 
 
 def plain_level(level: Any) -> Any:
@@ -1116,6 +1294,8 @@ def _checked_categories(categories: Sequence[Any] | None, n_features: int) -> tu
         return _no_categories(n_features)
     if len(categories) != n_features:
         raise ValueError(f"categories has {len(categories)} entries, expected {n_features}, one per feature")
+    if all(each is None for each in categories):
+        return _no_categories(n_features)
     return tuple(
         None if each is None else _checked_category_values(f, each) for f, each in enumerate(categories)
     )
@@ -1144,8 +1324,8 @@ def _check_nodes(
     rising = (tree_offsets[1:] > tree_offsets[:-1]).all()  # a tree has at least one node
     if tree_offsets[0] != 0 or not rising or tree_offsets[-1] != len(nodes):
         raise ValueError(f"tree_offsets must rise from 0 to the number of nodes, {len(nodes)}")
-    if bitsets.ndim != 2 or bitsets.shape[1] != 8:
-        raise ValueError(f"bitsets must have shape (n, 8), got {bitsets.shape}")
+    if bitsets.ndim != 2 or bitsets.shape[1] < WORDS:
+        raise ValueError(f"bitsets must have shape (n, {WORDS}), or more words, got {bitsets.shape}")
 
     tidy(nodes)
     has_categories = np.zeros(n_features, np.uint8)

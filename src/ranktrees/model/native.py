@@ -7,11 +7,11 @@ offset type                    meaning
 ====== ======================= ============================================================================
 0      8 bytes                 magic: ``89 52 4B 54 0D 0A 1A 0A`` (``\x89RKT\r\n\x1a\n``); a transfer that
                                rewrites line ends or clears the high bit breaks it
-8      uint32                  version, 1
+8      uint32                  version, 1; 2 if a feature has more than 256 categories
 12     uint64                  number of bytes of the whole file
 20     float64                 ``base``
 28     uint8                   ``average``, 0 or 1
-29     sections                six, in the order below: for each its uint64 number of bytes, then the bytes
+29     sections                in the order below: for each its uint64 number of bytes, then the bytes
 end-32 32 bytes                SHA-256 of all bytes before it
 ====== ======================= ============================================================================
 
@@ -22,9 +22,11 @@ tree offsets   int64[n_trees + 1]           ``tree_offsets``
 nodes          ``NODE[n_nodes]``            56 bytes per node: float64 ``cut``, ``value``, ``gain``; int64
                                             ``count``; int32 ``feature``, ``left``, ``right``,
                                             ``categories``; uint8 ``missing_left``; 7 zero bytes
-bit sets       uint32[n_categorical][8]     ``bitsets``
-features       int16[n_features]            number of categories of each feature, -1 if not categorical
+bit sets       uint32[n_categorical][8]     ``bitsets``; in version 2 as many words as the largest code needs
+features       int16[n_features]            number of categories of each feature, -1 if not categorical; in
+                                            version 2 int32
 categories     float64[...]                 the values of the categories of all features, one after another
+codes          uint16[...]                  only in version 2: the code of each of these categories
 columns        JSON in ASCII                ``{"feature_names": null, "category_levels": {}}``, or with a list
                                             of names, one per feature, and lists of levels by feature
 ============== ============================ ================================================================
@@ -58,7 +60,9 @@ if TYPE_CHECKING:
 __all__ = ["dumps", "loads"]
 
 MAGIC = b"\x89RKT\r\n\x1a\n"
-VERSION = 1
+VERSION = 2
+MOST_CATEGORIES_IN_1 = 256
+COUNT = {1: "<i2", 2: "<i4"}  # the type of numbers of categories, by version
 NODE = np.dtype(
     [
         *((name, "<f8") for name in ("cut", "value", "gain")),
@@ -155,9 +159,16 @@ def loads(data: Any) -> dict[Any, Any]:
     sections = body[HEAD.size :]
     tree_offsets, sections = _take(sections, "tree offsets", np.dtype("<i8"))
     nodes, sections = _take(sections, "nodes", NODE)
-    bitsets, sections = _take(sections, "bit sets", np.dtype("<u4"), 8)
-    n_categories, sections = _take(sections, "features", np.dtype("<i2"))
+    bitsets, sections = _take(sections, "bit sets", np.dtype("<u4"), 8 if version == 1 else 1)
+    n_categories, sections = _take(sections, "features", np.dtype(COUNT[version]))
     values, sections = _take(sections, "categories", np.dtype("<f8"))
+    categories, groups, n_words = _split(values, n_categories), None, 8
+    if version == 2:
+        codes, sections = _take(sections, "codes", np.dtype("<u2"))
+        groups = [None if own is None or not len(own) else own for own in _split(codes, n_categories)]
+        n_words = max(n_words, -(-(int(codes.max(initial=0)) + 1) // 32))
+        if len(bitsets) % n_words:
+            raise ValueError(f"{len(bitsets)} words of bit sets, expected a multiple of {n_words}")
     columns, sections = _take(sections, "columns", np.dtype("u1"))
     if len(sections) > 0:
         raise ValueError(f"{len(sections)} bytes too many after the last section")
@@ -165,8 +176,9 @@ def loads(data: Any) -> dict[Any, Any]:
         "nodes": nodes.astype(NODE_IN_MEMORY),
         "tree_offsets": tree_offsets,
         "n_features": len(n_categories),
-        "bitsets": bitsets.reshape(-1, 8),
-        "categories": _split(values, n_categories),
+        "bitsets": bitsets.reshape(-1, n_words),
+        "categories": categories,
+        "groups": groups,
         "base": base,
         "average": average,
         **_read_columns(columns),
@@ -175,17 +187,20 @@ def loads(data: Any) -> dict[Any, Any]:
 
 def _body(ensemble: Ensemble) -> bytes:
     values, _ = ensemble.category_table
+    most = max(0 if each is None else len(each) for each in ensemble.categories)
+    version = 1 if most <= MOST_CATEGORIES_IN_1 else 2
     n_categories = (-1 if each is None else len(each) for each in ensemble.categories)
     sections = (
         ensemble.tree_offsets.astype("<i8"),
         ensemble.nodes.astype(NODE),
         ensemble.bitsets.astype("<u4"),
-        np.fromiter(n_categories, "<i2", ensemble.n_features),
+        np.fromiter(n_categories, COUNT[version], ensemble.n_features),
         values.astype("<f8"),
+        *([ensemble.category_codes.astype("<u2")] if version == 2 else []),
         np.frombuffer(_spelt_columns(ensemble), "u1"),
     )
     n_bytes = HEAD.size + sum(SIZE.size + section.nbytes for section in sections) + DIGEST_SIZE
-    parts = [HEAD.pack(MAGIC, VERSION, n_bytes, ensemble.base, ensemble.average)]
+    parts = [HEAD.pack(MAGIC, version, n_bytes, ensemble.base, ensemble.average)]
     for section in sections:
         parts += [SIZE.pack(section.nbytes), section.tobytes()]
     return b"".join(parts)

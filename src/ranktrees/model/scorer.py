@@ -36,6 +36,7 @@ __all__ = ["Scorer"]
 DAMAGED = "X is a damaged sparse matrix: its indptr or indices point outside it"
 ROWS_PER_BLOCK = _kernels.ROWS_PER_BLOCK
 CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
+WORDS_OF_WALKS = 8  # of a bit set
 
 # How many inner nodes a unit may have. If bytes cannot be looked up in registers, more than one does not pay.
 MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "portable": 1}
@@ -232,7 +233,9 @@ class _Questions:
         self.answers: list[np.ndarray] = []
         self.plane_of_node = np.zeros(len(nodes), np.uint32)
         self.code_of_node = np.zeros(len(nodes), np.uint8)
-        self.set_planes, self.bitsets = np.zeros(len(ensemble.bitsets), np.uint32), ensemble.bitsets.copy()
+        self.set_planes = np.zeros(len(ensemble.bitsets), np.uint32)
+        self.bitsets = ensemble.bitsets[:, :WORDS_OF_WALKS].copy()
+        self.n_codes, self.n_answers = ensemble.n_codes, 32 * ensemble.bitsets.shape[1] + 1
         in_units = np.repeat(in_units, np.diff(ensemble.tree_offsets))
         features = nodes["feature"]
         order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
@@ -243,7 +246,7 @@ class _Questions:
             self._ask_cuts(nodes, own[~categorical])
             first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
-                self._ask_categories(ensemble, own[categorical], stop - first, in_units)
+                self._ask_categories(ensemble, own[categorical], in_units)
             self.columns.append(
                 (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
             )
@@ -278,22 +281,25 @@ class _Questions:
             part_before = part
         self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
 
-    def _ask_categories(
-        self, ensemble: Ensemble, own: np.ndarray, n_categories: int, in_units: np.ndarray
-    ) -> None:
-        fits = n_categories < _kernels.N_ANSWERS - 1  # in a byte, with one code for categories not listed
+    def _ask_categories(self, ensemble: Ensemble, own: np.ndarray, in_units: np.ndarray) -> None:
+        fits = self._fits_walks(ensemble.nodes["feature"][own[0]])
         if fits:
             sets = ensemble.nodes["categories"][own]
             self.set_planes[sets] = len(self.planes)
             self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][own].astype(np.uint32) << 31
-            self._answer(np.minimum(np.arange(_kernels.N_ANSWERS), _kernels.MISSING_CODE)[None])
+            self._answer(np.minimum(np.arange(self.n_answers), _kernels.MISSING_CODE)[None])
         own = own[in_units[own]] if fits else own
         nodes = ensemble.nodes[own]
-        bits = ensemble.bitsets[nodes["categories"]].astype("<u4").view(np.uint8)
-        goes_left = np.column_stack([np.unpackbits(bits, axis=1, bitorder="little"), nodes["missing_left"]])
-        answers, which = np.unique(1 - goes_left, axis=0, return_inverse=True)
-        self.plane_of_node[own] = len(self.planes) + which.ravel()
-        self._answer(answers)
+        sets = np.column_stack([ensemble.bitsets[nodes["categories"]], nodes["missing_left"]]).astype("<u4")
+        number_of: dict[bytes, int] = {}
+        which = [number_of.setdefault(one.tobytes(), len(number_of)) for one in sets]
+        self.plane_of_node[own] = len(self.planes) + np.array(which, np.uint32)
+        distinct = np.frombuffer(b"".join(number_of), np.uint8).reshape(-1, 4 * sets.shape[1])
+        self._answer(1 - np.unpackbits(distinct, axis=1, bitorder="little")[:, : self.n_answers])
+
+    def _fits_walks(self, features: Any) -> Any:
+        """Whether the codes of the categories of features fit a byte, with one for values that are none."""
+        return self.n_codes[features] <= _kernels.MISSING_CODE
 
     def _answer(self, answers: np.ndarray) -> None:
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
@@ -304,15 +310,17 @@ class _Questions:
         columns = np.array(self.columns, COLUMN)
         column_of_feature = np.full(ensemble.n_features, -1, np.int32)
         column_of_feature[columns["feature"]] = np.arange(len(columns))
-        answers = np.array(self.answers, np.uint8).reshape(-1, _kernels.N_ANSWERS)
+        answers = np.array(self.answers, np.uint8).reshape(-1, self.n_answers)
         categories, _ = ensemble.category_table
-        return _kernels.Encoder(columns, self.planes, answers, categories, column_of_feature)
+        return _kernels.Encoder(
+            columns, self.planes, answers, categories, ensemble.category_codes, column_of_feature
+        )
 
     def of_walks(self, ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
-        nodes, sizes = ensemble.nodes, np.diff(ensemble.category_table[1])
-        by_set = (nodes["categories"] >= 0) & (sizes[nodes["feature"]] < _kernels.N_ANSWERS - 1)
+        nodes = ensemble.nodes
+        by_set = (nodes["categories"] >= 0) & self._fits_walks(nodes["feature"])
         planes[by_set], codes[by_set] = nodes["categories"][by_set], _kernels.SET_CODE
         return planes, codes
 

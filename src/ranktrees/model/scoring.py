@@ -188,8 +188,9 @@ def start_of(ensemble: Ensemble, X: RowsLike, start: ArrayLike | None) -> np.nda
 
 
 def _walk(ensemble: Ensemble, X: RowsLike, found: np.ndarray, n_threads: int) -> None:
+    values, offsets = ensemble.category_table
     walker = plain_walk.Walker(
-        ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, *ensemble.category_table
+        ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, values, ensemble.category_codes, offsets
     )
     if not sparse.issparse(X):
         walker.walk_rows(X, found, n_threads)

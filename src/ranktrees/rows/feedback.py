@@ -47,6 +47,14 @@ class Preferences:
     for_first: np.ndarray
     for_second: np.ndarray
 
+    def surplus(self, n_rows: int) -> np.ndarray:
+        """Return what is said for each row less what is said against it: float64[n_rows]."""
+        surplus = np.zeros(n_rows)
+        for_first = self.for_first - self.for_second
+        np.add.at(surplus, self.first, for_first)
+        np.subtract.at(surplus, self.second, for_first)
+        return surplus
+
     @classmethod
     def of(cls, pairs: np.ndarray, weights: np.ndarray, targets: np.ndarray) -> Self:
         """Sum up judgements, which have been checked already.

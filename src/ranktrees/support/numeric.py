@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["is_real", "is_whole", "unmasked"]
+__all__ = ["is_real", "is_whole", "mixed", "unmasked"]
 
 
 def is_real(value: Any) -> bool:
@@ -76,3 +76,25 @@ def unmasked(values: Any) -> Any:
     if not np.ma.is_masked(values):
         return np.asarray(values)
     return values.astype(np.result_type(values, np.float32)).filled(np.nan)  # type: ignore[attr-defined]
+
+
+def mixed(x: np.ndarray) -> np.ndarray:
+    """Mix the bits of each number by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+
+    Parameters
+    ----------
+    x : ndarray of uint64
+
+    Returns
+    -------
+    ndarray of uint64
+
+    Examples
+    --------
+    >>> mixed(np.arange(3, dtype=np.uint64)) % np.uint64(10)
+    array([5, 5, 0], dtype=uint64)
+    """
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))

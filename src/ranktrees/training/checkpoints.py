@@ -29,6 +29,7 @@ import numpy as np
 from ranktrees.binning.codes import Codes
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.support.files import remove_file, replace_file, require_writable
+from ranktrees.support.numeric import mixed
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.version import __version__
 from ranktrees.training.callbacks import Checkpointing
@@ -294,7 +295,7 @@ def what_is_trained(
     -------
     dict from str to str
     """
-    categories = [np.empty(0) if known is None else known for known in mapper.categories]
+    categories = [np.empty(0) if known is None else known for known in mapper.known_categories]
     trained = {
         "the version of ranktrees": __version__,
         "the estimator": type(estimator).__name__,
@@ -337,21 +338,13 @@ def _digests_of(data: FitData, codes: Any, scores: Any) -> dict[str, str]:
 
 def _sums(columns: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     """Return per column the sum of the rows' numbers and values, mixed, modulo 2^64: int64[n_columns]."""
-    keys = _mixed(numbers.astype(np.uint64))
+    keys = mixed(numbers.astype(np.uint64))
     sums = []
     for values in columns:
         if values.dtype == np.float64:
-            values = _mixed((values + 0.0).view(np.uint64))  # -0 is 0
+            values = mixed((values + 0.0).view(np.uint64))  # -0 is 0
         sums.append(np.dot(keys, values.astype(np.uint64)))
     return np.array(sums, np.uint64).view(np.int64)
-
-
-def _mixed(x: np.ndarray) -> np.ndarray:
-    """Mix each of uint64[n] by the finaliser of SplitMix64 (Steele, Lea and Flood, 2014)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
 
 
 def _digest_of(arrays: Sequence[Any]) -> str:

@@ -326,7 +326,7 @@ def find_edges(
     floating[:, ::1] spare,             # scratch [n_threads, longest column]
     uint32_t[:, ::1] spare_weights,     # scratch of the same shape, or None
     double[:, ::1] edges,               # OUT [n_columns, 255 or more] cuts, or categories
-    int64_t[::1] n_edges,               # OUT how many; of categories all are counted, even above 255
+    int64_t[::1] n_edges,               # OUT how many; of categories all are counted, even those without room
     int n_threads,
 ):
     """Choose the cuts of each column, or list its categories."""
@@ -343,29 +343,31 @@ def find_edges(
             &doubtful[threadid(), 0],
             &spare[threadid(), 0],
             &spare_weights[threadid(), 0] if weighted else NULL,
-            &edges[j, 0],
+            &edges[j, 0], edges.shape[1],
         )
 
 
 cdef Py_ssize_t find_column_edges(
     floating* values, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
     uint64_t* pieces, uint8_t* doubtful, floating* spare, uint32_t* spare_weights, double* edges,
+    Py_ssize_t room,
 ) noexcept nogil:
     if floating is float:
         return find_edges_of_keys[uint32_t, PieceFloat](
             <uint32_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceFloat*> pieces,
-            doubtful, <uint32_t*> spare, spare_weights, edges,
+            doubtful, <uint32_t*> spare, spare_weights, edges, room,
         )
     else:
         return find_edges_of_keys[uint64_t, PieceDouble](
             <uint64_t*> values, weights, n, zero_mass, is_categorical, max_bins, <PieceDouble*> pieces,
-            doubtful, <uint64_t*> spare, spare_weights, edges,
+            doubtful, <uint64_t*> spare, spare_weights, edges, room,
         )
 
 
 cdef Py_ssize_t find_edges_of_keys(
     key_t* keys, uint32_t* weights, Py_ssize_t n, int64_t zero_mass, bint is_categorical, int max_bins,
     piece_t* pieces, uint8_t* doubtful, key_t* spare, uint32_t* spare_weights, double* edges,
+    Py_ssize_t room,
 ) noexcept nogil:
     cdef Py_ssize_t lasts[MAX_BINS]
     cdef Py_ssize_t i, last, n_pieces = share_keys[key_t, piece_t](
@@ -373,7 +375,7 @@ cdef Py_ssize_t find_edges_of_keys(
         spare, spare_weights, lasts,
     )
     if is_categorical:
-        for i in range(min(n_pieces, MAX_BINS)):
+        for i in range(min(n_pieces, room)):
             edges[i] = number_of[key_t](pieces[i].low)
         return n_pieces
     n = min(n_pieces, max_bins) - 1

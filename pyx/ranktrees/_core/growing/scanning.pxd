@@ -33,7 +33,8 @@ cdef class Scanner:
     cdef const int8_t[::1] monotone
     cdef const int8_t* signs  # or NULL
     cdef const double[::1] prices
-    cdef bint bounded, three_way, same, sampled
+    cdef bint bounded, three_way, same, sampled, some_categorical
+    cdef double variance  # of the gradients of rows, per unit of their hessian
     cdef int bits
     cdef Rules rules
 

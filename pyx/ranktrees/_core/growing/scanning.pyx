@@ -6,7 +6,9 @@ is computed once per candidate from exact integer sums. Candidates are the codes
 ascending order; of equal gains, the lower code wins. Unless rows without a value always go to a given side,
 they are tried on both sides if a leaf has some, and will follow the larger child if it has none. Categories
 are sorted by their mean gradient and cut in that order; a missing value is one more category. The more
-categories are sorted, the more a cut gains by chance, so l2 grows with their number.
+categories are sorted, the more a cut gains by chance, which is subtracted from its gain: if gradients of
+variance v per unit of hessian are dealt to n categories by chance, these differ by (n - 1) v, and the best
+cut has 2 / pi of that, the share of a normal distribution's variance that is between its halves.
 
 A feature may have a price, which is subtracted from its best gain before features are compared. A leaf may
 first part the rows without a value from the others; this split and the best one of the others are then judged
@@ -35,7 +37,9 @@ cdef extern from "growing/cells.h" nogil:
 
 cdef enum:
     CATEGORY_SMOOTHING = 10  # rows whose hessian is added to each category's when sorting by mean gradient
-    CATEGORY_L2 = 5  # rows whose hessian is added to both children for each category but one
+
+# The share of what categories differ by that is between the halves of their order.
+cdef double BETWEEN_HALVES = 2.0 / 3.141592653589793
 
 # The most that rounding may take from the sum of a gain and a price, relative to it.
 cdef double ROUNDING = 2.0 ** -50
@@ -252,21 +256,19 @@ cdef inline void scan_values(const Prefix* prefix, Bin missing, const Case* case
 
 
 cdef inline void scan_categories(
-    const Bin* cells, int32_t n_bins, const Case* case, Split* best
+    const Bin* cells, int32_t n_bins, double variance, const Case* case, Split* best
 ) noexcept nogil:
     """Sort the categories, of which missing is one, by mean gradient, and try every cut (Fisher, 1958)."""
-    cdef Case own = case[0]
     cdef Prefix prefix
     cdef double[CELLS] means
     cdef uint8_t[CELLS] sorted_codes
-    cdef double mean, smoothing, row
+    cdef double mean, smoothing, by_chance, gain
     cdef int32_t code, k, n = 0
     cdef Bin nothing, left, total = case.leaf.total
     cdef bint missing_here = cells[n_bins].count > 0
     if total.count == 0:
         return
-    row = <double>total.hessian / total.count
-    smoothing = CATEGORY_SMOOTHING * row
+    smoothing = CATEGORY_SMOOTHING * <double>total.hessian / total.count
     for code in range(n_bins + 1):
         if cells[code].count == 0:
             continue
@@ -286,10 +288,12 @@ cdef inline void scan_categories(
         prefix.hessian[k] = left.hessian
         prefix.count[k] = left.count
     memset(&nothing, 0, sizeof(Bin))
-    own.rules.l2 += CATEGORY_L2 * (n - 1) * row * case.rules.hessian_unit
-    k = best_candidate(&prefix, 0, n - 1, nothing, 0, &own, &best.gain)
+    by_chance = BETWEEN_HALVES * (n - 1) * variance
+    gain = best.gain + by_chance
+    k = best_candidate(&prefix, 0, n - 1, nothing, 0, case, &gain)
     if k < 0:
         return
+    best.gain = gain - by_chance
     best.feature = case.feature
     best.code = k
     best.categorical = 1
@@ -361,6 +365,7 @@ cdef class Scanner:
         self.rules.first_side = constraints.missing == "left"
         self.rules.last_side = constraints.missing != "right"
         self.prices = prices.of_features
+        self.some_categorical, self.variance = mapper.is_categorical.any(), 0.0
 
     def begin(self, rows, double l2, double min_gain, uint32_t min_samples_leaf, uint32_t min_hessian):
         """Begin a new tree.
@@ -376,6 +381,8 @@ cdef class Scanner:
         self.rules.gradient_unit, self.rules.hessian_unit = rows.gradient_unit, rows.hessian_unit
         self.rules.l2, self.rules.min_gain = l2, min_gain
         self.rules.min_samples_leaf, self.rules.min_hessian = min_samples_leaf, min_hessian
+        if self.some_categorical:
+            self.variance = rows.variance()
 
     @cython.final
     cdef int32_t n_bins(self, int64_t f) noexcept nogil:
@@ -454,7 +461,7 @@ cdef class Scanner:
         cdef Split room
         cdef Split* own = before_price(best, price, self.least(leaf), &room)
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, &case, own)
+            scan_categories(cells, n_bins, self.variance, &case, own)
         else:
             if touched != NULL:
                 accumulate_touched(cells, touched, n_bins, &prefix)
@@ -481,7 +488,7 @@ cdef class Scanner:
         cdef Split room
         cdef Split* own = before_price(best, price, self.least(leaf), &room)
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, &case, own)
+            scan_categories(cells, n_bins, self.variance, &case, own)
             memset(cells, 0, (n_bins + 1) * sizeof(Bin))
             memset(touched, 0, 65 * ((n_bins >> 12) + 1) * sizeof(uint64_t))
         else:

@@ -71,7 +71,6 @@ cdef enum:
     NODES_TOGETHER = 1024      # in a group, at most: units do not wait for one another, and shapes recur
     BLOCKS_TOGETHER = 8        # the codes of this many blocks stay in the L2 cache ...
     UNITS_PASSED = 1 << 12     # ... while this many units pass over them
-    MOST_CATEGORIES = 256
     MISSING = 255
     MARK_BITS = 8
     FEW_VALUES = 8             # encoding a value by itself takes as long as encoding this many together
@@ -84,7 +83,6 @@ WALKS_TOGETHER = WALKS
 MOST_PLANES_IN_UNITS = 1 << 16
 MOST_PLANES_IN_WALKS = 1 << 24  # a node keeps the number of its plane beside a code of 8 bits
 MOST_LEAVES_IN_UNITS = MOST_LEAVES
-N_ANSWERS = MOST_CATEGORIES + 1
 WORDS_OF_UNIT = sizeof(unit) // sizeof(uint64_t)
 
 
@@ -481,15 +479,17 @@ cdef struct Questions:
     const Plane *planes
     Py_ssize_t n_planes
     const uint8_t *answers
+    int64_t n_answers          # of each plane: for each code of a category, and for a value that is none
     const double *categories
+    const uint16_t *category_codes
     const int32_t *column_of_feature
     int64_t n_features
     const uint64_t *coders
     Py_ssize_t coder_words
 
 
-cdef inline int category_of(const double *categories, int64_t n, double x) noexcept nogil:
-    # The index of the category x, or MOST_CATEGORIES if x is no category.
+cdef inline int64_t place_of(const double *categories, int64_t n, double x) noexcept nogil:
+    # The place of x among the categories, or -1 if it is none.
     cdef int64_t low = 0, high = n, middle
     while low < high:
         middle = low + (high - low) // 2
@@ -497,7 +497,7 @@ cdef inline int category_of(const double *categories, int64_t n, double x) noexc
             low = middle + 1
         else:
             high = middle
-    return <int> low if low < n and categories[low] == x else MOST_CATEGORIES
+    return low if low < n and categories[low] == x else -1
 
 
 cdef bint encode_column(
@@ -511,16 +511,19 @@ cdef bint encode_column(
     cdef const uint8_t *counts = NULL
     cdef const uint8_t *answers
     cdef const uint64_t *found_by
-    cdef uint16_t category[BLOCK_ROWS]
+    cdef uint32_t category[BLOCK_ROWS]
+    cdef int64_t place
+    category[0] = 0  # for compilers, which do not see that only categories have answers
     if column.first_category >= 0:
         for i in range(n_rows):
-            category[i] = category_of(
-                asked.categories + column.first_category, column.n_categories, values[i]
+            place = place_of(asked.categories + column.first_category, column.n_categories, values[i])
+            category[i] = <uint32_t> (
+                asked.n_answers - 1 if place < 0 else asked.category_codes[column.first_category + place]
             )
     for p in range(column.first_plane, column.first_plane + column.n_planes):
         to = codes + asked.planes[p].place * BLOCK_ROWS
         if asked.planes[p].answers >= 0:
-            answers = asked.answers + asked.planes[p].answers * (MOST_CATEGORIES + 1)
+            answers = asked.answers + asked.planes[p].answers * asked.n_answers
             for i in range(n_rows):
                 to[i] = answers[category[i]]
             continue
@@ -630,10 +633,12 @@ cdef class Encoder:
     ----------
     columns : ndarray of COLUMN
     planes : ndarray of PLANE
-    answers : ndarray of uint8, shape (n_answers, N_ANSWERS)
-        For each plane of answers, whether a category goes right.
+    answers : ndarray of uint8, shape (n_planes, n_answers)
+        For each plane of answers, whether a code of a category goes right; last, whether other values do.
     categories : ndarray of float64
         The categories of all features, those of each in ascending order.
+    category_codes : ndarray of uint16
+        The code of each.
     column_of_feature : ndarray of int32
         -1 for a feature that is not used.
     """
@@ -642,16 +647,18 @@ cdef class Encoder:
     cdef const Plane[::1] planes
     cdef const uint8_t[:, ::1] answers
     cdef const double[::1] categories
+    cdef const uint16_t[::1] category_codes
     cdef const int32_t[::1] column_of_feature
 
-    def __init__(self, columns, planes, answers, categories, column_of_feature):
+    def __init__(self, columns, planes, answers, categories, category_codes, column_of_feature):
         self.columns, self.planes, self.answers, self.categories = columns, planes, answers, categories
-        self.column_of_feature = column_of_feature
+        self.category_codes, self.column_of_feature = category_codes, column_of_feature
 
     cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
         return Questions(
             run_in(self.columns, 0), self.columns.shape[0], run_in(self.planes, 0), self.planes.shape[0],
-            line_in(self.answers, 0), run_in(self.categories, 0), run_in(self.column_of_feature, 0),
+            line_in(self.answers, 0), self.answers.shape[1], run_in(self.categories, 0),
+            run_in(self.category_codes, 0), run_in(self.column_of_feature, 0),
             self.column_of_feature.shape[0], line_in(coders, 0), coders.shape[1],
         )
 

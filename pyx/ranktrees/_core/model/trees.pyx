@@ -5,7 +5,7 @@ Scores are computed by scorer.pyx, which must agree with this walk.
 from cython cimport floating
 from cython.parallel cimport prange, threadid
 from libc.math cimport isfinite, isnan
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from ranktrees._core.support.records cimport Node
@@ -138,7 +138,9 @@ cdef struct Model:
     const int64_t *tree_offsets
     Py_ssize_t n_trees
     const uint32_t *bitsets
+    int64_t n_words
     const double *category_values
+    const uint16_t *category_codes
     const int64_t *category_offsets
     int64_t n_features
 
@@ -159,8 +161,8 @@ cdef inline bint category_goes_left(const Model *model, const Node *node, double
             high = middle
     if low == stop or model.category_values[low] != x:
         return node.missing_left
-    code = low - start
-    return model.bitsets[8 * <Py_ssize_t> node.categories + (code >> 5)] >> (code & 31) & 1
+    code = model.category_codes[low]
+    return model.bitsets[model.n_words * node.categories + (code >> 5)] >> (code & 31) & 1
 
 
 cdef inline int32_t leaf_of_row(
@@ -265,9 +267,11 @@ cdef class Walker:
     ----------
     nodes : ndarray of NODE
     tree_offsets : ndarray of int64, shape (n_trees + 1,)
-    bitsets : ndarray of uint32, shape (n_sets, 8)
+    bitsets : ndarray of uint32, shape (n_sets, n_words)
     category_values : ndarray of float64
         The categories of all features, one after another.
+    category_codes : ndarray of uint16
+        The code of each, by which bit sets know it.
     category_offsets : ndarray of int64, shape (n_features + 1,)
     """
 
@@ -275,15 +279,17 @@ cdef class Walker:
     cdef const int64_t[::1] tree_offsets, category_offsets
     cdef const uint32_t[:, ::1] bitsets
     cdef const double[::1] category_values
+    cdef const uint16_t[::1] category_codes
     cdef Model model
 
-    def __init__(self, nodes, tree_offsets, bitsets, category_values, category_offsets):
+    def __init__(self, nodes, tree_offsets, bitsets, category_values, category_codes, category_offsets):
         self.nodes, self.tree_offsets, self.bitsets = nodes, tree_offsets, bitsets
-        self.category_values, self.category_offsets = category_values, category_offsets
+        self.category_values, self.category_codes = category_values, category_codes
+        self.category_offsets = category_offsets
         self.model = Model(
             run_in(self.nodes, 0), run_in(self.tree_offsets, 0), self.tree_offsets.shape[0] - 1,
-            line_in(self.bitsets, 0),
-            run_in(self.category_values, 0), run_in(self.category_offsets, 0),
+            line_in(self.bitsets, 0), self.bitsets.shape[1], run_in(self.category_values, 0),
+            run_in(self.category_codes, 0), run_in(self.category_offsets, 0),
             self.category_offsets.shape[0] - 1,
         )
 

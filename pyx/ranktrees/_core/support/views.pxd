@@ -4,7 +4,7 @@ A run may be empty, at the end of a view or in one that has no items. That is no
 checks bounds would stop at ``&view[i]``. That is for an item that has to be there.
 """
 cimport cython
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from ranktrees._core.support.records cimport (
     Bin, Centroid, Column, Digit, Group, Leaf, Node, Plan, Plane,
@@ -15,6 +15,7 @@ ctypedef fused item:
     int32_t
     int64_t
     uint8_t
+    uint16_t
     uint32_t
     uint64_t
     float
