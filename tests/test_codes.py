@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ranks import together
 
 from ranktrees._core.growing.histogram import Builder
 from ranktrees._core.support.dtypes import BIN, LEAF
-from ranktrees.binning.codes import Codes, joined
+from ranktrees.binning.codes import Codes, codes_of_all, joined
 from ranktrees.growing.packing import coarse_packing, counts_of, full_packing
 from reference import growing as slow
 
@@ -119,3 +120,36 @@ def test_arrays_are_codes_of_columns_apart():
 def test_no_features_are_codes_too(n_rows):
     codes = join(np.empty((n_rows, 0), np.uint8), np.empty(0, np.uint8))
     assert codes.shape == (n_rows, 0)
+
+
+# ---- codes of all ranks ------------------------------------------------------------------------------------
+
+
+@given(**cases, n_ranks=st.integers(1, 4))
+def test_codes_of_all_ranks_are_joined(seed, n_rows, n_bins, rate, n_ranks):
+    """Ranks may have no rows, and may join other features."""
+    rng = np.random.default_rng(seed)
+    codes, usual = rare_codes(rng, n_rows, np.array(n_bins), rate * rng.random(len(n_bins)))
+    lone = np.where(rng.random(len(n_bins)) < 0.2, -1, 255).astype(np.int32)
+    dealt = rng.integers(0, n_ranks, n_rows)
+
+    def gather(ranks):
+        own = np.flatnonzero(dealt == ranks.rank)
+        of_rank = join(codes[own], usual, lone) if len(own) else np.asfortranarray(codes[own])
+        return codes_of_all(of_rank, own, n_rows, ranks)
+
+    for found in together(n_ranks, gather):
+        np.testing.assert_array_equal(np.array(list(Codes.of(found))), codes.T)
+
+
+def test_sparse_codes_of_ranks_stay_joint():
+    rng = np.random.default_rng(0)
+    codes, usual = rare_codes(rng, 3000, np.full(80, 2), 0.01)
+    found = together(
+        2,
+        lambda ranks: codes_of_all(
+            join(codes[ranks.rank :: 2], usual), np.arange(ranks.rank, 3000, 2), 3000, ranks
+        ),
+    )
+    for of_rank in found:
+        assert of_rank.columns.shape[1] < 12

@@ -365,6 +365,20 @@ def test_out_of_bag_scores_are_those_of_each_ranks_own_rows(rows):
         assert score == forest.oob_score_
 
 
+def test_a_forest_of_sparse_rows_is_the_same_for_any_ranks():
+    rng = np.random.default_rng(0)
+    X = sparse.csr_array((rng.random((600, 40)) < 0.05).astype(np.float32))
+    y, qid = np.abs(X @ rng.normal(size=40)) + rng.random(600), np.arange(600) // 20
+    forest = RandomForestRanker(5, oob_score=True, random_state=0)
+    expected = forest.fit(X, y, qid=qid).ensemble_
+
+    def fit(ranks):
+        own = np.flatnonzero(qid % 3 == ranks.rank if ranks.rank < 3 else qid < 0)
+        return clone(forest).fit(X[own], y[own], qid=qid[own]).ensemble_
+
+    assert all(found == expected for found in together(4, fit))
+
+
 @pytest.mark.parametrize("dealing", DEALINGS)
 def test_a_forest_goes_on_with_its_out_of_bag_scores(rows, dealing):
     X, y, qid, weights = rows

@@ -15,13 +15,16 @@ them, that is one combination more, so features need not exclude each other, as 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ranktrees._core.binning import joining
 
-__all__ = ["Codes", "no_codes"]
+if TYPE_CHECKING:
+    from ranktrees.processes.communicator import Communicator
+
+__all__ = ["Codes", "codes_of_all", "no_codes"]
 
 
 def no_codes(n_rows: int, n_features: int, dtype: Any) -> np.ndarray:
@@ -108,6 +111,24 @@ class Codes:
         values, joint = self.columns[:, self.column_of[f]], self.joint_of[f]
         return values if joint < 0 else self.tables[joint][values]
 
+    def entries(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the other codes than the usual ones of features of joint columns, as `joined` takes them."""
+        first, rows, codes = [0], [np.empty(0, np.uint32)], [np.empty(0, np.uint8)]
+        sorted_rows = {}
+        for column in np.unique(self.column_of[features]).tolist():
+            values = self.columns[:, column]
+            ends = np.cumsum(np.bincount(values, minlength=256))
+            sorted_rows[column] = np.split(np.argsort(values, kind="stable").astype(np.uint32), ends[:-1])
+        for column, joint in zip(self.column_of[features].tolist(), self.joint_of[features], strict=True):
+            pairs = slice(self.first_pair[joint], self.first_pair[joint + 1])
+            own = [sorted_rows[column][value] for value in self.pair_values[pairs].tolist()]
+            own_rows = np.concatenate([rows[0], *own])
+            order = np.argsort(own_rows, kind="stable")
+            rows.append(own_rows[order])
+            codes.append(np.repeat(self.pair_codes[pairs], [len(part) for part in own])[order])
+            first.append(first[-1] + len(order))
+        return np.array(first, np.int64), np.concatenate(rows), np.concatenate(codes)
+
     def counted(self, counts: np.ndarray) -> np.ndarray:
         """Return how many rows have each code: int64[n_features, 256], given the rows with each value."""
         found = counts[self.column_of]
@@ -138,3 +159,48 @@ def joined(n_rows: int, entries: Any, usual: np.ndarray, lone: np.ndarray) -> Co
         is -1.
     """
     return Codes(*joining.Joiner(n_rows, *entries, usual, lone).join())
+
+
+def codes_of_all(codes: Any, places: np.ndarray, n_rows: int, communicator: Communicator) -> Any:
+    """Return the codes of the rows of all ranks, on each rank.
+
+    Parameters
+    ----------
+    codes : Codes or ndarray
+        Those of this rank.
+    places : ndarray of int64, shape (n_own_rows,)
+        Where its rows come among those of all ranks.
+    n_rows : int
+        The number of rows of all ranks.
+    communicator : Communicator
+    """
+    is_joint = Codes.of(codes).joint_of >= 0 if len(codes) else np.ones(codes.shape[1], bool)
+    is_joint = np.all(communicator.allgather(is_joint), axis=0)
+    joint, lone = np.flatnonzero(is_joint), np.flatnonzero(~is_joint)
+    own = Codes.of(codes)
+    if isinstance(codes, np.ndarray):
+        alone = codes.T if len(lone) == codes.shape[1] else codes.T[lone]
+    else:
+        alone = np.array([own.of_feature(f) for f in lone.tolist()]).reshape(len(lone), len(codes))
+    entries = usual = None
+    if len(codes):
+        entries, usual = own.entries(joint), own.tables[own.joint_of[joint], 0]
+    parts = communicator.allgather((places, alone.astype(own.columns.dtype), entries, usual))
+    columns = no_codes(n_rows, len(lone), own.columns.dtype)
+    for of_rows, of_rank, _, _ in parts:
+        columns.T[:, of_rows] = of_rank
+    if not len(joint):
+        return columns
+    parts = [part for part in parts if part[2] is not None]
+    features = np.concatenate([np.repeat(np.arange(len(joint)), np.diff(part[2][0])) for part in parts])
+    rows = np.concatenate([part[0][part[2][1]] for part in parts])
+    order = np.lexsort((rows, features))
+    first = np.searchsorted(features[order], np.arange(len(joint) + 1)).astype(np.int64)
+    found = np.concatenate([part[2][2] for part in parts])[order]
+    never = np.full(len(joint), 256, np.int32)
+    together = joined(n_rows, (first, rows[order].astype(np.uint32), found), parts[0][3], never)
+    column_of, joint_of = np.empty(len(is_joint), np.int32), np.full(len(is_joint), -1, np.int32)
+    column_of[lone], column_of[joint] = np.arange(len(lone)), len(lone) + together.column_of
+    joint_of[joint] = together.joint_of
+    columns = np.concatenate([columns.T, together.columns.T]).T
+    return Codes(columns, column_of, joint_of, together.tables)

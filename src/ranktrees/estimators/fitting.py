@@ -221,7 +221,6 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
 
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
 
-    _gathers_rows = False  # whether each rank gets the codes of all
     _averages = False  # whether a score is the mean of the trees rather than their sum
 
     def _bin(self, data: FitData, n_threads: int, costs: FeatureCosts | None) -> tuple[BinMapper, Any]:
@@ -260,8 +259,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             targets=targets,
         )
         warn_of_levels(mapper, names, "query" if data.qid_given else "row")
-        plain = exact or (self._gathers_rows and not ranks.alone)
-        encode = mapper.encode if plain else mapper.codes
+        encode = mapper.encode if exact else mapper.codes
         folds = targets.folds if targets is not None and mapper.levels else None
         return mapper, encode(data.X, data.order, n_threads, folds)
 

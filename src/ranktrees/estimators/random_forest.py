@@ -200,8 +200,6 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self._close_context(context, X, y)
         return self
 
-    _gathers_rows = True
-
     def _fit(self, X: RowsLike, data: FitData, context: Any) -> None:
         n_threads = effective_n_threads(self.n_jobs)
         earlier = self._earlier()

@@ -22,7 +22,7 @@ from sklearn.utils import indexable
 from sklearn.utils._indexing import _safe_indexing
 
 from ranktrees._core.support.threads import StandardFloats
-from ranktrees.binning.codes import no_codes
+from ranktrees.binning.codes import codes_of_all
 from ranktrees.processes.communicator import active, training_with
 from ranktrees.processes.sharing import Share, deal
 from ranktrees.rows import (
@@ -195,27 +195,28 @@ def _fit_shard(communicator: Communicator, shard: dict[str, Any], estimator: Any
     return state if communicator.rank == 0 else {name: state[name] for name in state if name in OF_ITS_ROWS}
 
 
-def gathered(data: FitData, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
+def gathered(data: FitData, codes: Any) -> tuple[FitData, Any]:
     """Gather the labels, weights, queries and codes of all ranks, in their common order, on each rank.
 
     Parameters
     ----------
     data : FitData
         The data of this rank.
-    codes : ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
+    codes : Codes, or ndarray of uint8 or uint32, shape (n_rows, n_features), feature by feature
 
     Returns
     -------
     data : FitData
-    codes : ndarray
+    codes : Codes or ndarray
     """
     share = data.share
     if share.communicator.alone:
         return data, codes
     own = (share.row_numbers, share.query_numbers, np.diff(data.offsets))
-    of_ranks = share.communicator.allgather((*own, data.narrow_labels, data.weights, np.asarray(codes.T)))
-    numbers, queries, sizes, labels, weights, columns = zip(*of_ranks, strict=True)
+    of_ranks = share.communicator.allgather((*own, data.narrow_labels, data.weights))
+    numbers, queries, sizes, labels, weights = zip(*of_ranks, strict=True)
     rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
+    places = np.searchsorted(np.concatenate(numbers)[rows], share.row_numbers)
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(sizes)[order])]).astype(np.int64)
     whole = replace(
         data,
@@ -226,6 +227,4 @@ def gathered(data: FitData, codes: np.ndarray) -> tuple[FitData, np.ndarray]:
         offsets=offsets,
         share=Share.alone(offsets),
     )
-    every = no_codes(len(rows), codes.shape[1], codes.dtype)
-    np.take(np.concatenate(columns, axis=1), rows, axis=1, out=every.T)
-    return whole, every
+    return whole, codes_of_all(codes, places, len(rows), share.communicator)
