@@ -619,6 +619,13 @@ def test_dump_in_blocks(monkeypatch):
     assert dump(sp.csr_array(X), np.arange(10), np.arange(10)) == expected
 
 
+def test_dump_of_any_layout():
+    X = np.random.default_rng(0).random((8, 6))
+    expected = dump(np.ascontiguousarray(X[1::2, ::-2]), np.zeros(4), np.zeros(4, int))
+    for some in (X[1::2, ::-2], np.asfortranarray(X[1::2, ::-2])):
+        assert dump(some, np.zeros(4), np.zeros(4, int)) == expected
+
+
 def test_dump_is_short_and_keeps_the_width():
     X = np.float32([[0.1, 0, 0], [100, 1e-20, 0]])
     assert dump(X, [1, 0.5], [3, 3]) == b"1 qid:3 1:0.1 3:0\n0.5 qid:3 1:100 2:1e-20\n"
