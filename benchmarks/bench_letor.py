@@ -12,6 +12,7 @@ range. scikit-learn has one thread. XGBoost reads into its own matrix, and write
 import argparse
 import tempfile
 import time
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def contenders(X, y, qid, path, threads):
     }
     reading["scikit-learn"] = partial(load_svmlight_file, path, query_id=True, dtype=X.dtype)
     for n in threads:
-        reading[f"XGBoost, threads: {n}"] = partial(DMatrix, f"{path}?format=libsvm", nthread=n, silent=True)
+        reading[f"XGBoost, threads: {n}"] = partial(DMatrix, f"{path}?format=libsvm", nthread=n)
     return {"write": (writing, path, theirs), "read": (reading, path, path)}
 
 
@@ -73,6 +74,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--folder")
     arguments = parser.parse_args()
+    warnings.filterwarnings("ignore", ".*Text file input has been deprecated", UserWarning)
     print("| values | | | MB | MB/s | range |\n|--|--|--|--:|--:|--:|")
     for values in ("short", "all digits"):
         data = rows(arguments.rows, arguments.features, values == "all digits")

@@ -1,4 +1,5 @@
 import ctypes
+import io
 import os
 import platform
 import re
@@ -17,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_limits
 
-from ranktrees import HistGBRTRegressor, LambdaMARTRanker, _core, make_ranking
+from ranktrees import HistGBRTRegressor, LambdaMARTRanker, _core, dump_letor, load_letor, make_ranking
 from ranktrees._core.objectives.dealing import Deal
 from ranktrees._core.support.dtypes import SPLIT
 from ranktrees._core.support.threads import max_threads, room_for_each
@@ -300,6 +301,27 @@ def test_models_do_not_depend_on_how_others_want_to_compute(every_thread, bits):
         assert np.array_equal(least / 3, others)  # as it was
         control(0)
         assert not np.array_equal(least / 3, others)
+
+
+@needs_register
+@pytest.mark.parametrize("bits", [FLUSH_TO_ZERO, UPWARD])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_files_do_not_depend_on_how_others_want_to_compute(bits, dtype):
+    least = np.finfo(dtype).smallest_subnormal
+    X = np.array([[least, 3 * least, 0.1, 2 / 3, 1e-7]], dtype)
+    content, rounded = io.BytesIO(), io.BytesIO()
+    dump_letor(content, X, [1], [1])
+    content.write(b"1 qid:1 1:0.12345678901234567890123\n")
+    text = content.getvalue()
+    expected = load_letor(io.BytesIO(text), dtype=dtype).data
+    with controlled_floats() as control:
+        control(bits)
+        dump_letor(rounded, X, [1], [1])
+        read = load_letor(io.BytesIO(text), dtype=dtype).data
+        sparse = load_letor(io.BytesIO(text), dtype=dtype, sparse=True).data
+    assert text.startswith(rounded.getvalue())
+    assert read.tobytes() == sparse.toarray().tobytes() == expected.tobytes()
+    assert expected[0].tobytes() == X[0].tobytes()
 
 
 THREADS_OF_OTHERS = """

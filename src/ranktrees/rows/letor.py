@@ -47,6 +47,7 @@ for _module in ("compression.zstd", "backports.zstd"):  # the first since Python
 _BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _BLOCK_VALUES = 1 << 18
+_NS_OF_VALUE = 30  # to write one
 _LONGEST_LINE = 1 << 26  # some four million pairs; a compressed file of little may hold a line of far more
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
@@ -398,7 +399,7 @@ def dump_letor(
     is_last_named = len(values) > 0 if keep_zeros else bool((values != 0).any())
     n_values = X.nnz if sp.issparse(X) else X.size
     rows_of_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES * n_rows // max(1, n_values)))
-    n_threads = effective_n_threads(None)
+    n_threads = effective_n_threads(None, _NS_OF_VALUE * n_values)
     with _writing(path) as stream:
         for start in range(0, n_rows, rows_of_block):
             some = slice(start, start + rows_of_block)
@@ -578,11 +579,11 @@ class _Seen:
 
 def _scan(paths: Iterable[Any]) -> _Seen:
     """Return what is seen in a quick scan of the last pair of each line. Malformed lines are skipped."""
-    seen, n_threads = _Seen(), effective_n_threads(None)
+    seen = _Seen()
     for path in paths:
         with _reading(path) as stream:
             for first_line, block in _ahead(_blocks(stream, _name(path))):
-                n_rows, n_pairs, largest, place = scan(block, n_threads)
+                n_rows, n_pairs, largest, place = scan(block, effective_n_threads(None, len(block)))
                 seen.n_rows += n_rows
                 seen.n_values += n_pairs
                 if largest > seen.largest:
@@ -777,13 +778,13 @@ def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _
 def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, Lines]]:
     """Yield the blocks of a file that hold rows: the number of the first line, the block, and its rows."""
     most_features = min(_LARGEST_INDEX, _LARGEST_INDEX if options.n_features is None else options.n_features)
-    n_threads = effective_n_threads(None)
     missing = b"".join(text + b"\0" for text in options.missing)
-    lines = Lines(most_features, options.dtype == np.float32, missing, n_threads)
+    lines = Lines(most_features, options.dtype == np.float32, missing)
     with _reading(path) as stream:
         for first_line, block in _ahead(_blocks(stream, _name(path))):
+            n_threads = effective_n_threads(None, len(block))
             with StandardFloats(n_threads):
-                lines.read(block)
+                lines.read(block, n_threads)
             if lines.problem >= 0:
                 line = block[lines.problem :].partition(b"\n")[0]
                 number = _line_at(block, first_line, lines.problem)

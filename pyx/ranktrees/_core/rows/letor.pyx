@@ -56,7 +56,6 @@ cdef packed struct LineParts:
 
 cdef enum:
     MOST_STRETCHES = 256
-    STRETCH_BYTES = 1 << 14  # a thread pays for so much
 
 if not open_plain_locale():
     raise MemoryError("no room for the locale by which numbers are read")
@@ -66,7 +65,7 @@ cdef int64_t cut(bytes block, int n_threads, LetorStretch* stretches):
     """Cut a block at ends of lines into stretches of about equal length. Return how many."""
     cdef const char* begin = PyBytes_AS_STRING(block)
     cdef int64_t n_bytes = PyBytes_GET_SIZE(block), s
-    cdef int64_t n = max(1, min(n_threads, MOST_STRETCHES, n_bytes // STRETCH_BYTES))
+    cdef int64_t n = min(n_threads, MOST_STRETCHES)
     cdef const char* end = begin + n_bytes
     cdef const char* at = begin
     for s in range(n):
@@ -108,12 +107,13 @@ cdef class Lines:
         Whether values are rounded to float32.
     missing : bytes
         The texts that stand for NaN, with a zero byte after each; may be empty.
-    n_threads : int
 
     Attributes
     ----------
+    n_threads : int
+        Of the block, as the others: by how many it was read.
     n_rows, n_pairs, n_stored : int
-        Of the block: rows, pairs, and pairs whose value is not zero.
+        Rows, pairs, and pairs whose value is not zero.
     largest : int
         The largest feature of the block, or 0.
     line_of_largest : int
@@ -129,10 +129,9 @@ cdef class Lines:
     cdef readonly int n_threads
     cdef readonly int64_t n_rows, n_pairs, n_stored, largest, line_of_largest, problem
 
-    def __init__(self, int64_t most_features, bint is_single, bytes missing, int n_threads):
+    def __init__(self, int64_t most_features, bint is_single, bytes missing):
         self.missing = missing
         self.rules = LetorRules(most_features, is_single, PyBytes_AS_STRING(missing))
-        self.n_threads = n_threads
 
     cdef make_room(self, int64_t n_bytes):
         """Give each stretch room for what its bytes may hold: a row takes 8 of them, and a pair 4."""
@@ -153,13 +152,14 @@ cdef class Lines:
             self.stretches[s].features = &features[0] + place // 4 + s
             self.stretches[s].values = &values[0] + place // 4 + s
 
-    def read(self, bytes block):
+    def read(self, bytes block, int n_threads):
         """Read a block of whole lines, of which the last may lack its line feed."""
         cdef const char* begin = PyBytes_AS_STRING(block)
         cdef const char* end = begin + PyBytes_GET_SIZE(block)
         cdef int64_t s
         cdef LetorStretch* found
         self.block = block
+        self.n_threads = n_threads
         self.n = cut(block, self.n_threads, self.stretches)
         self.make_room(len(block))
         for s in prange(
