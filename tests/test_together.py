@@ -374,7 +374,8 @@ def test_a_forest_of_sparse_rows_is_the_same_for_any_ranks():
 
     def fit(ranks):
         own = np.flatnonzero(qid % 3 == ranks.rank if ranks.rank < 3 else qid < 0)
-        return clone(forest).fit(X[own], y[own], qid=qid[own]).ensemble_
+        with training_with(ranks):
+            return clone(forest).fit(X[own], y[own], qid=qid[own]).ensemble_
 
     assert all(found == expected for found in together(4, fit))
 
