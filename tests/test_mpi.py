@@ -852,7 +852,7 @@ def test_a_rank_that_fails_while_a_tree_grows(tmp_path, by_messages):
         from ranktrees.growing import over_ranks
 
         class Failing(over_ranks.Words):
-            n_sums_left = 30
+            n_sums_left = 60
 
             def add_up_within(self, *args):
                 self.n_sums_left -= 1

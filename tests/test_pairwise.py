@@ -198,7 +198,7 @@ def weights_of_pairs(objective, labels, scores):
         gains, discounts = measures.gains(labels, measure.gain), measures.discounts(n + 1, measure.discount)
         for a, b, i, j in slow.pairs(labels, scores):
             near = abs(gains[i] - gains[j]) * (discounts[b - a - 1] - discounts[b - a])
-            share = (DCG @ measure.at)(labels, labels) if measure.name == "NDCG" else 1.0
+            share = (DCG @ measure.at)(labels, labels, qid=np.zeros(n)) if measure.name == "NDCG" else 1.0
             deltas[i, j] = deltas[j, i] = deltas[i, j] + objective.mu * near / share
     if objective.score_gap_norm:
         deltas = deltas / (objective.score_gap_norm + np.abs(scores[:, None] - scores))
