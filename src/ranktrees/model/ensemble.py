@@ -1171,7 +1171,8 @@ def _joined_groups(ensembles: Sequence[Ensemble], categories: Sequence[Any]) -> 
             for one in ensembles
             if one.categories[feature] is not None
         ]
-        _, joined[feature] = np.unique(np.stack(codes), axis=1, return_inverse=True)
+        _, places = np.unique(np.stack(codes), axis=1, return_inverse=True)
+        joined[feature] = places.ravel()  # NumPy 2.0 makes two dimensions of them
     groups, _ = _canonical_groups(joined)
     return groups
 
