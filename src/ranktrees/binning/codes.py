@@ -173,6 +173,11 @@ def codes_of_all(codes: Any, places: np.ndarray, n_rows: int, communicator: Comm
     n_rows : int
         The number of rows of all ranks.
     communicator : Communicator
+
+    Returns
+    -------
+    Codes or ndarray
+        Features that are joint on all ranks that have rows are joined anew; if there are none, an array.
     """
     is_joint = Codes.of(codes).joint_of >= 0 if len(codes) else np.ones(codes.shape[1], bool)
     is_joint = np.all(communicator.allgather(is_joint), axis=0)
