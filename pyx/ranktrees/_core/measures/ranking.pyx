@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from ranktrees._core.support.records cimport LN_2, portable_exp, portable_log2
+from ranktrees._core.support.views cimport run_in
 
 include "formulas.pxi"
 
@@ -86,7 +87,7 @@ def places(const double[::1] scores,     # IN
     scratch = np.empty((n_threads, 4 * longest))
     for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
                     use_threads_if=n_threads > 1):
-        places_of_query(&scores[0] + offsets[q], &out[0] + offsets[q], offsets[q + 1] - offsets[q],
+        places_of_query(run_in(scores, offsets[q]), run_in(out, offsets[q]), offsets[q + 1] - offsets[q],
                         <Row *>&scratch[threadid(), 0])
 
 
@@ -211,7 +212,7 @@ cdef class Evaluator:
         for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=self.n_threads,
                         use_threads_if=self.n_threads > 1):
             out[q] = evaluate_query(
-                &self.gains[0] + self.offsets[q], &scores[0] + self.offsets[q],
+                run_in(self.gains, self.offsets[q]), run_in(scores, self.offsets[q]),
                 self.offsets[q + 1] - self.offsets[q], &self.task, self.ties, self.known, &divisors[q],
                 &scratch[threadid(), 0],
             )
