@@ -111,11 +111,10 @@ cdef class StreamingFinder:
     shards : ndarray of int64, shape (n_shards + 1,)
         Where the rows of each shard begin, and at the end the number of rows. Each shard has a histogram of
         its own.
-    max_bins : int
-        The maximum number of centroids of a histogram.
-    by_estimates : bool
-        Whether the best offer is the split, as in pGBRT: histograms are merged one by one, cuts are uniform
-        even if all values are known, and rows are only asked whether both children have enough of them.
+    kind : (max_bins, by_estimates)
+        The maximum number of centroids of a histogram, 2 to 255, and whether the best offer is the split, as
+        in pGBRT: histograms are merged one by one, cuts are uniform even if all values are known, and rows
+        are only asked whether both children have enough of them.
     """
 
     cdef const uint8_t[:, :] columns
@@ -130,9 +129,10 @@ cdef class StreamingFinder:
     cdef Rules rules
     cdef Offer[::1] offers
 
-    def __init__(
-        self, codes, mapper, constraints, prices, order, sums, shards, int32_t max_bins, bint by_estimates
-    ):
+    def __init__(self, codes, mapper, constraints, prices, order, sums, shards, kind):
+        cdef int32_t max_bins
+        cdef bint by_estimates
+        max_bins, by_estimates = kind
         if not 2 <= max_bins <= MOST_CENTROIDS:
             raise ValueError(f"max_bins is {max_bins}; expected 2 to {MOST_CENTROIDS}")
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
