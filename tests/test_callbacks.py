@@ -84,16 +84,16 @@ def boosted(callbacks, *, n_rounds=6, first=0, follow_train=False, validate=Fals
     mapper = slow.mapper_of([8, 8])
     codes = slow.readable(X.astype(np.uint8))
     data = FitData(X, X[:, 0] + rng.normal(size=60), None, None, np.array([0, 60]), False)
-    bound = as_objective("squared_error").bind(data.labels, None, data.offsets)
+    prepared = as_objective("squared_error").prepare(data.labels, None, data.offsets)
     return boost(
         lambda: slow.grower_of(codes, mapper, max_leaf_nodes=4),
-        bound,
-        Followed(None, bound, data, np.zeros(60)),
+        prepared,
+        Followed(None, prepared, data, np.zeros(60)),
         learning_rate=0.3,
         rounds=range(first, n_rounds),
         sampler=RowSampler(data.offsets),
         seed=0,
-        validation=Followed(None, bound, data, np.zeros(60), 1, codes, mapper) if validate else None,
+        validation=Followed(None, prepared, data, np.zeros(60), 1, codes, mapper) if validate else None,
         follow_train=follow_train,
         callbacks=callbacks,
         ensemble_of=lambda trees: Ensemble.from_trees([nodes for nodes, _ in trees], n_features=2),

@@ -759,10 +759,10 @@ def test_pooled_measures_change_no_bit_with_the_order_of_the_rows(measure, weigh
         order = random.permutation(len(labels))
         shuffled = None if weights is None else weights[order]
         assert measure.mean(labels[order], scores[order], one_query(len(labels)), shuffled) == value
-    bound = measure.bind(labels, offsets, weights)
-    bound.mean(-scores)
-    assert bound.mean(scores) == value
-    assert bound.signed_mean(scores) == (value if measure.greater_is_better else -value)
+    prepared = measure.prepare(labels, offsets, weights)
+    prepared.mean(-scores)
+    assert prepared.mean(scores) == value
+    assert prepared.signed_mean(scores) == (value if measure.greater_is_better else -value)
 
 
 def test_pooled_measures_of_infinite_scores():
@@ -774,7 +774,7 @@ def test_pooled_measures_have_no_value_for_a_query(measure):
     labels, scores, offsets = random_queries(0)
     for ask in (
         lambda: measure.per_query(labels, scores, offsets),
-        lambda: measure.bind(labels, offsets).per_query(scores),
+        lambda: measure.prepare(labels, offsets).per_query(scores),
         lambda: measure.deltas(labels, scores),
     ):
         with pytest.raises(ValueError, match="has no value for each query; expected a mean over queries"):
@@ -947,18 +947,18 @@ def test_threads_do_not_matter(measure):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("measure", [*ALL, *CUT, NDCG(empty_query=0.5)], ids=repr)
-def test_a_bound_measure_keeps_nothing_of_scores(measure, weighted):
+def test_a_prepared_measure_keeps_nothing_of_scores(measure, weighted):
     """Whatever scores it has seen before."""
     labels, _, offsets = random_queries(6, n_queries=40, longest=30)
     random = np.random.default_rng(0)
     weights = random.integers(0, 3, len(labels)).astype(float) if weighted else None
-    bound = measure.bind(labels, offsets, weights, n_threads=2)
+    prepared = measure.prepare(labels, offsets, weights, n_threads=2)
     for _ in range(3):
         scores = random.integers(0, 9, len(labels)).astype(float)
         rows = labels, scores, offsets, weights
-        np.testing.assert_array_equal(bound.per_query(scores), measure.per_query(*rows))
-        assert bound.mean(scores) == measure.mean(*rows)
-        assert bound.signed_mean(scores) == measure.signed_mean(*rows)
+        np.testing.assert_array_equal(prepared.per_query(scores), measure.per_query(*rows))
+        assert prepared.mean(scores) == measure.mean(*rows)
+        assert prepared.signed_mean(scores) == measure.signed_mean(*rows)
 
 
 def test_better_rankings_score_higher():

@@ -33,9 +33,9 @@ from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
     TreeEnsembleEstimator,
     as_read,
-    bound_to,
     is_same_link,
     link_of,
+    prepare,
 )
 from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
@@ -55,7 +55,7 @@ from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
 from ranktrees.model.costs import used_features
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.objectives import BY_NAME, Bound, Logistic, as_objective
+from ranktrees.objectives import BY_NAME, Logistic, PreparedObjective, as_objective
 from ranktrees.objectives.pointwise import Softmax
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
@@ -123,7 +123,7 @@ class Plan:
     file: CheckpointFile
     seed: int
     rows: Rows
-    bound: Bound
+    prepared: PreparedObjective
     start: Start
     so_far: Checkpoint
     train: Followed
@@ -136,7 +136,7 @@ class Plan:
 
     @property
     def objective(self) -> Objective:
-        return self.bound.objective
+        return self.prepared.objective
 
     @property
     def scores_so_far(self) -> dict[str, Sequence[float]]:
@@ -416,19 +416,19 @@ class BoostedTrees(TreeEnsembleEstimator):
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads, costs)
         ranks.at("the start")
-        bound = bound_to(objective, data, n_threads)
-        start = self._start(X, data, bound)
+        prepared = prepare(objective, data, n_threads)
+        start = self._start(X, data, prepared)
         rows, others = Rows(X, data, mapper, codes, seen=True), None
         if self._earlier() is not None:
-            self._resume(bound, start.before_each_tree(rows, n_threads))
+            self._resume(prepared, start.before_each_tree(rows, n_threads))
         if held_out is not None:
             coded = mapper.for_others(held_out.X, held_out.order, n_threads)
             others = Rows(X_held_out, held_out, *coded, seen=False)
-        so_far = self._so_far(file, seed, start, bound, rows, others)
-        bound.resume(*so_far.learned)
+        so_far = self._so_far(file, seed, start, prepared, rows, others)
+        prepared.resume(*so_far.learned)
         start = replace(start, ensemble=so_far.ensemble)
         file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
-        train, validation, stopping = self._train(bound, start, rows, n_threads), None, None
+        train, validation, stopping = self._train(prepared, start, rows, n_threads), None, None
         if others is not None:
             validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
             if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
@@ -438,7 +438,19 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._require_some_query(validation)
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         return Plan(
-            file, seed, rows, bound, start, so_far, train, validation, stopping, costs, step, rate, n_threads
+            file,
+            seed,
+            rows,
+            prepared,
+            start,
+            so_far,
+            train,
+            validation,
+            stopping,
+            costs,
+            step,
+            rate,
+            n_threads,
         )
 
     def _check_what_is_learned(self, objective: Objective, data: FitData) -> None:
@@ -459,11 +471,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         """The number of rounds that a fit before this one has made, if this one goes on from there."""
         return 0 if self._earlier() is None else self._n_counted
 
-    def _train(self, bound: Bound, start: Start, rows: Rows, n_threads: int) -> Followed:
+    def _train(self, prepared: PreparedObjective, start: Start, rows: Rows, n_threads: int) -> Followed:
         """Return the rows to learn from in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
-        link = self._link_by(bound.objective, measure)
-        return Followed(measure, bound, rows.data, start.scores(rows, n_threads), n_threads, link=link)
+        link = self._link_by(prepared.objective, measure)
+        return Followed(measure, prepared, rows.data, start.scores(rows, n_threads), n_threads, link=link)
 
     def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
@@ -492,7 +504,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         callbacks: Sequence[Any] = watchers if plan.stopping is None else [plan.stopping, *watchers]
         return boost(
             make_grower,
-            plan.bound,
+            plan.prepared,
             plan.train,
             learning_rate=plan.rate,
             rounds=range(plan.start.n_added, self.max_iter),
@@ -505,7 +517,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             leaf_quantile=plan.objective.leaf_quantile,
             validation=plan.validation,
             follow_train=plan.validation is not None or bool(self.verbose),
-            callbacks=plan.file.followed_by(callbacks, plan.so_far, lambda: plan.bound.learned),
+            callbacks=plan.file.followed_by(callbacks, plan.so_far, lambda: plan.prepared.learned),
             ensemble_of=self._ensemble_of(mapper, plan.start.ensemble),
         )
 
@@ -520,7 +532,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._keep_scores(plan, train_scores, validation_scores)
         self._seed_, self._fitted_costs = plan.seed, plan.costs
         self._started_by = {name: spelt(getattr(self, name)) for name in ("init", "init_cv", "monotonic_cst")}
-        self._keep_of(plan.bound)
+        self._keep_of(plan.prepared)
         n_kept = start.n_init_trees + self.best_iteration_ * start.n_a_round
         kept = self._ensemble_of(plan.rows.mapper, start.ensemble)(trees).first(n_kept)
         for name in ("ensemble_", "ensembles_"):  # there may have been more, or fewer, classes before
@@ -547,7 +559,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         return has_validation if self.early_stopping == "auto" else self.early_stopping
 
     def _so_far(
-        self, file: CheckpointFile, seed: int, start: Start, bound: Bound, rows: Rows, others: Rows | None
+        self,
+        file: CheckpointFile,
+        seed: int,
+        start: Start,
+        prepared: PreparedObjective,
+        rows: Rows,
+        others: Rows | None,
     ) -> Checkpoint:
         """Return the state of the fit: that of a checkpoint, if one was found, or else the start."""
         n_threads = effective_n_threads(self.n_jobs)
@@ -562,7 +580,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             measure = spelt(self._measure_to_follow(rows.data))
             if self._followed.get("training") == measure:
                 scores = self.train_score_[: start.n_added]
-        begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
+        begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=prepared.learned)
         return file.going_on(begun, trained)
 
     def _require_some_query(self, validation: Any) -> None:
@@ -614,17 +632,17 @@ class BoostedTrees(TreeEnsembleEstimator):
     ) -> Followed:
         """Return the validation rows in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
-        bound = None
+        prepared = None
         if measure is None:
             with _followed_by_the_loss(rows.data):
-                bound = bound_to(objective, rows.data, n_threads)
+                prepared = prepare(objective, rows.data, n_threads)
         link = self._link_by(objective, measure)
-        return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
+        return Followed(measure, prepared, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
 
-    def _start(self, X: RowsLike, data: FitData, bound: Bound) -> Start:
+    def _start(self, X: RowsLike, data: FitData, prepared: PreparedObjective) -> Start:
         """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""
         if self._earlier() is not None:
-            if not is_same_link(self._link, link_of(bound.objective)):
+            if not is_same_link(self._link, link_of(prepared.objective)):
                 raise ValueError(
                     "warm_start continues from scores on a different scale from those of "
                     f"loss={self.loss!r}; expected a loss whose scores are on the scale of the previous fit: "
@@ -634,7 +652,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._require_rows_of_before(data)
             warn_of_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
             return self._start_of_before()
-        several = isinstance(bound.objective, Softmax)
+        several = isinstance(prepared.objective, Softmax)
         if several:
             self._refuse_what_needs_one_score()
         if self.init is None or isinstance(self.init, Real):
@@ -643,9 +661,9 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init_cv={self.init_cv!r}, but init={self.init!r} is not a model to be fitted; expected "
                     "an estimator that is not fitted: pass one as init, or leave init_cv out."
                 )
-            base = bound.start() if self.init is None else float(self.init)
+            base = prepared.start() if self.init is None else float(self.init)
             if several:
-                return Start(self._no_trees(), bases=np.full(bound.objective.n_classes, base))
+                return Start(self._no_trees(), bases=np.full(prepared.objective.n_classes, base))
             return Start(self._no_trees(base))
         init, scores = self._fitted_init(X, data)
         ensemble, own = self._no_trees(), own_model(init)
@@ -661,7 +679,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init={own!r} was fitted to columns other than those of X; expected the same columns, "
                     f"in the same order: {error}"
                 ) from error
-            if own._link and not is_same_link(own._link, link_of(bound.objective)) and not self._is_ranker:
+            if own._link and not is_same_link(own._link, link_of(prepared.objective)) and not self._is_ranker:
                 raise ValueError(
                     f"init={own!r} has scores on a different scale from its predictions; expected an init "
                     f"with the loss of this {type(self).__name__}, or one whose predictions are its scores."
@@ -904,7 +922,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _link_by(self, objective: Objective, measure: Measure | None) -> Link | None:
         """Return the function that turns scores of this loss into what the measure takes; None if equal."""
 
-    def _resume(self, bound: Bound, stages: Iterator[np.ndarray]) -> None:
+    def _resume(self, prepared: PreparedObjective, stages: Iterator[np.ndarray]) -> None:
         """Give back to the objective what `_keep_of` took from it, or what it learns from these scores."""
 
     def _leaf_values_by(self, data: FitData, n_threads: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ from ranktrees.training.refitting import refit_leaves
 
 if TYPE_CHECKING:
     from ranktrees.model.ensemble import Trees
-    from ranktrees.objectives.base import Bound, Link
+    from ranktrees.objectives.base import Link, PreparedObjective
     from ranktrees.processes.communicator import Communicator
     from ranktrees.processes.sharing import Share
     from ranktrees.rows.data import FitData
@@ -450,7 +450,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """Return the model to continue from, with ``warm_start``."""
         return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
 
-    def _keep_of(self, bound: Bound) -> None:
+    def _keep_of(self, prepared: PreparedObjective) -> None:
         """Set what the objective has learned besides trees as fitted attributes."""
 
     def _refuse_fewer_trees(self, n_earlier: int, name: str) -> None:
@@ -571,12 +571,12 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             objective.check_labels(data.labels)
         refitted = copy.copy(self)
         with StandardFloats(n_threads):
-            bound = bound_to(objective, data, n_threads)
+            prepared = prepare(objective, data, n_threads)
             before = self.ensemble_.first(self.n_init_trees_)
             scores = data.internal(before.predict(data.X, n_threads, start=self._starting_scores(X)))
             refitted.ensemble_ = refit_leaves(
                 self.ensemble_,
-                Followed(None, bound, data, scores),
+                Followed(None, prepared, data, scores),
                 first=self.n_init_trees_,
                 **self._leaf_values_by(data, n_threads),
                 leaf_quantile=objective.leaf_quantile,
@@ -584,7 +584,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 n_threads=n_threads,
             )
         refitted._forget_scores()
-        refitted._keep_of(bound)
+        refitted._keep_of(prepared)
         return refitted
 
     def _around(self, model: FittedTrees, n_rows: int) -> Self:
@@ -621,12 +621,12 @@ def is_same_link(link: Link | None, other: Link | None) -> bool:
     return getattr(link, "__func__", link) is getattr(other, "__func__", other)
 
 
-def bound_to(objective: Objective, data: FitData, n_threads: int) -> Bound:
-    """Return the objective, bound to these rows."""
+def prepare(objective: Objective, data: FitData, n_threads: int) -> PreparedObjective:
+    """Return the objective, prepared for these rows."""
     n_threads = threads_for(n_threads, 16 * data.n_rows)
     rows = data.labels, data.weights, data.offsets
     shares = () if data.share.communicator.alone else (data.share,)  # an objective of a user may take none
-    return objective.bind(*rows, n_threads, *shares, **data.feedback)
+    return objective.prepare(*rows, n_threads, *shares, **data.feedback)
 
 
 def as_read(X: RowsLike, data: Any) -> Any:

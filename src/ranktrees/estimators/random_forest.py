@@ -218,7 +218,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         mapper, own_codes = self._bin(data, n_threads, costs)
         own, (data, codes) = data, gathered(data, own_codes)
         if earlier is None:
-            mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
+            mean = self._objective().prepare(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
 
         def trained() -> dict[str, str]:

@@ -485,8 +485,8 @@ def refine_weights(
         return scores
 
     scores = scores_by(values)
-    bound_measure = measure.bind(labels, offsets, weights, n_threads)
-    value = bound_measure.signed_mean(scores)
+    prepared = measure.prepare(labels, offsets, weights, n_threads)
+    value = prepared.signed_mean(scores)
     for _ in range(n_repeats):
         before = value
         for tree, leaf in enumerate(leaves.T):
@@ -506,7 +506,7 @@ def refine_weights(
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
             found_scores = scores_by(found)
-            new = bound_measure.signed_mean(found_scores)
+            new = prepared.signed_mean(found_scores)
             if new > value:
                 values, scores, value = found, found_scores, new
         if value == before:
@@ -533,18 +533,18 @@ class _Formula:
         convex: bool,
         n_threads: int,
     ) -> None:
-        bound, sizes = measure.bind(labels, offsets, None, n_threads), np.diff(offsets)
+        prepared, sizes = measure.prepare(labels, offsets, None, n_threads), np.diff(offsets)
         self.n_pairs = int((sizes * (sizes - 1)).sum()) // 2
         self.empty = 0.0 if isinstance(measure.empty_query, str) else measure.empty_query
         highest = max(1.0, abs(self.empty))
         if measure.formula == ranking.Formula.DCG:
             with np.errstate(over="ignore"):
-                best = np.add.reduceat(bound.gains, offsets[:-1]).max() * bound.discounts.max()
+                best = np.add.reduceat(prepared.gains, offsets[:-1]).max() * prepared.discounts.max()
             highest = max(highest, best)
         self.unit = _step(highest, measure)
         self.scales = shares / self.unit
         self.sweeper = combining.Sweeper(
-            combining.Combined(a, b, offsets, convex), self.scales, n_threads, bound
+            combining.Combined(a, b, offsets, convex), self.scales, n_threads, prepared
         )
 
     def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:

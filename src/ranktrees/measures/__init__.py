@@ -47,7 +47,7 @@ be any number of grades, and queries may have any number of rows.
 """
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
-from ranktrees.measures.base import BoundMeasure, Measure
+from ranktrees.measures.base import Measure, PreparedMeasure
 from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.named import as_measure
@@ -74,12 +74,12 @@ __all__ = [
     "RMSE",
     "RR",
     "BalancedErrorRate",
-    "BoundMeasure",
     "KendallTau",
     "Measure",
     "P",
     "PairAccuracy",
     "PooledAUC",
+    "PreparedMeasure",
     "R",
     "TopAUC",
     "as_measure",

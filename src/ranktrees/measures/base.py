@@ -415,17 +415,17 @@ class Measure:
         ValueError
             If a label is below ``lowest_label``.
         """
-        return self.bind(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
+        return self.prepare(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         offsets: np.ndarray,
         weights: np.ndarray | None = None,
         n_threads: int = 1,
         communicator: Communicator = ALONE,
-    ) -> BoundMeasure:
-        """Bind the measure to rows whose scores change.
+    ) -> PreparedMeasure:
+        """Prepare the measure for rows whose scores change.
 
         Whatever does not depend on the scores is then computed only once.
 
@@ -438,8 +438,8 @@ class Measure:
 
         Returns
         -------
-        BoundMeasure
-            The bound measure. Its ``per_query``, ``mean`` and ``signed_mean`` take only scores and return
+        PreparedMeasure
+            The prepared measure. Its ``per_query``, ``mean`` and ``signed_mean`` take only scores and return
             the same as the methods of the measure.
 
         Raises
@@ -451,12 +451,12 @@ class Measure:
         --------
         >>> import numpy as np
         >>> from ranktrees.measures import NDCG
-        >>> bound = NDCG.bind(np.array([1.0, 0, 1, 0]), np.array([0, 2, 4]))
-        >>> bound.mean(np.array([1.0, 2, 3, 4])), bound.mean(np.array([2.0, 1, 4, 3]))
+        >>> prepared = NDCG.prepare(np.array([1.0, 0, 1, 0]), np.array([0, 2, 4]))
+        >>> prepared.mean(np.array([1.0, 2, 3, 4])), prepared.mean(np.array([2.0, 1, 4, 3]))
         (0.6309297535714574, 1.0)
         """
         self.check_labels(labels)
-        return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
+        return PreparedMeasure(self, labels, offsets, weights, n_threads, communicator)
 
     def deltas(self, labels: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
         """Return the deltas: the changes of the measure when two rows of a query swap places in the ranking.
@@ -576,22 +576,22 @@ def query_weights(weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return query_sums(weights, offsets) / np.maximum(np.diff(offsets), 1)
 
 
-class BoundMeasure:
-    """A measure bound to rows whose scores change; see `Measure.bind`.
+class PreparedMeasure:
+    """A measure prepared for rows whose scores change; see `Measure.prepare`.
 
     Parameters
     ----------
     measure : Measure
         The measure.
     labels, offsets, weights, n_threads, communicator
-        As in `Measure.bind`.
+        As in `Measure.prepare`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktrees.measures import RMSE, BoundMeasure
-    >>> bound = BoundMeasure(RMSE, np.array([0.0, 1, 2]), np.array([0, 2, 3]))
-    >>> bound.per_query(np.array([0.0, 1, 5])), bound.signed_mean(np.array([0.0, 1, 2]))
+    >>> from ranktrees.measures import RMSE, PreparedMeasure
+    >>> prepared = PreparedMeasure(RMSE, np.array([0.0, 1, 2]), np.array([0, 2, 3]))
+    >>> prepared.per_query(np.array([0.0, 1, 5])), prepared.signed_mean(np.array([0.0, 1, 2]))
     (array([0., 3.]), -0.0)
     """
 

@@ -22,7 +22,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from ranktrees.objectives.base import Bound, Objective
+from ranktrees.objectives.base import Objective, PreparedObjective
 from ranktrees.objectives.by_measure import LambdaLoss, LambdaMART
 from ranktrees.objectives.custom import Custom, GradientCheck, check_gradients
 from ranktrees.objectives.listwise import XENDCG, ListNet, QueryRMSE
@@ -32,7 +32,6 @@ from ranktrees.objectives.pointwise import AbsoluteError, Logistic, Poisson, Qua
 __all__ = [
     "XENDCG",
     "AbsoluteError",
-    "Bound",
     "Custom",
     "GBRank",
     "GradientCheck",
@@ -42,6 +41,7 @@ __all__ = [
     "Logistic",
     "Objective",
     "Poisson",
+    "PreparedObjective",
     "Quantile",
     "QueryRMSE",
     "RankNet",

@@ -24,8 +24,8 @@ from ranktrees.support.numeric import is_real, is_whole
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.measures.base import BoundMeasure
-    from ranktrees.objectives.base import Bound
+    from ranktrees.measures.base import PreparedMeasure
+    from ranktrees.objectives.base import PreparedObjective
     from ranktrees.processes.sharing import Share
 
 UNDECIDED_ORDERS = 16  # drawn for a query whose scores are all equal, if the expectation is not known
@@ -35,9 +35,9 @@ class _Measured(Pairwise):
     """Pairs that are weighed by how much a swap changes the measure."""
 
     @cached_property
-    def measure(self) -> BoundMeasure:
-        """The measure of these rows, as a BoundMeasure."""
-        return self.objective.measure.bind(
+    def measure(self) -> PreparedMeasure:
+        """The measure of these rows, as a PreparedMeasure."""
+        return self.objective.measure.prepare(
             self.labels, self.offsets, self.weights, self.n_threads, self.share.communicator
         )
 
@@ -302,8 +302,8 @@ class LambdaMART(OfPairs):
 
     The sums of a row are multiplied by its weight. A query for which no swap changes the measure adds
     nothing. No loss has these derivatives everywhere. They are the derivatives of ``sum of delta * C`` over
-    the pairs, with RankNet's cost C, while the ranks stay as they are. `Bound.loss` is 1 minus the mean NDCG,
-    or minus the mean of another measure.
+    the pairs, with RankNet's cost C, while the ranks stay as they are. `PreparedObjective.loss` is 1 minus
+    the mean NDCG, or minus the mean of another measure.
 
     If all scores of a query are equal, the query has no order yet, and all orders are taken to be equally
     likely. The expectation over them is exact for DCG, NDCG, P, R and AUC. For other measures it is the mean
@@ -381,9 +381,9 @@ class LambdaMART(OfPairs):
     Examples
     --------
     >>> objective = LambdaMART(measure="ndcg@5", truncation_level=10)
-    >>> bound = objective.bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = objective.prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> gradients.round(4)  # +- (1 - 1 / log2(3)) / 2
     array([ 0.1845, -0.1845])
     """
@@ -467,7 +467,7 @@ class LambdaMART(OfPairs):
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
@@ -475,7 +475,7 @@ class LambdaMART(OfPairs):
         n_threads: int = 1,
         share: Share = ALL,
         positions: np.ndarray | None = None,
-    ) -> Bound:
+    ) -> PreparedObjective:
         known = isinstance(self.measure, Ranked) and self.measure.name in _FORMULAS
         if positions is not None:
             if not known:
@@ -525,9 +525,9 @@ class LambdaLoss(LambdaMART):
 
     Examples
     --------
-    >>> bound = LambdaLoss(mu=1.0).bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = LambdaLoss(mu=1.0).prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> gradients.round(4)  # +- twice (1 - 1 / log2(3)) / 2
     array([ 0.3691, -0.3691])
     """

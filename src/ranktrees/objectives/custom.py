@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 
 from ranktrees.measures.named import arguments_of, takes
 from ranktrees.measures.rows import read_only
-from ranktrees.objectives.base import Bound, Objective
+from ranktrees.objectives.base import Objective, PreparedObjective
 from ranktrees.processes.sharing import ALL
 from ranktrees.rows.values import as_seen
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ranktrees.processes.sharing import Share
 
 
-class _Called(Bound):
+class _Called(PreparedObjective):
     """Calls a function in each round, and checks what it returns."""
 
     def gradients(
@@ -147,14 +147,14 @@ class Custom(Objective):
         """The name of the function in messages."""
         return _name(self.function)
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
         share: Share = ALL,
-    ) -> Bound:
+    ) -> PreparedObjective:
         return _Called(self, labels, weights, offsets, n_threads, share)
 
 
@@ -287,12 +287,12 @@ def check_gradients(
                 f"one for each of the {len(labels)} labels"
             )
     objective.check_labels(labels)
-    bound = objective.bind(labels, weights, offsets)
+    prepared = objective.prepare(labels, weights, offsets)
     gradients, hessians = np.empty(len(labels)), np.empty(len(labels))
-    bound.gradients(scores, gradients, hessians)
-    here = bound.loss(scores)
+    prepared.gradients(scores, gradients, hessians)
+    here = prepared.loss(scores)
     moves = step * np.eye(len(labels))
-    up, down = (np.array([bound.loss(scores + sign * move) for move in moves]) for sign in (1, -1))
+    up, down = (np.array([prepared.loss(scores + sign * move) for move in moves]) for sign in (1, -1))
     slopes, bends = (up - down) / (2 * step), (up - 2 * here + down) / step**2
     if not slopes.any():
         raise ValueError(

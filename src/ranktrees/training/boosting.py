@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ranktrees.growing.grower import TreeGrower
     from ranktrees.growing.grown import Grown
     from ranktrees.measures.base import Measure
-    from ranktrees.measures.compiled import BoundRanked
+    from ranktrees.measures.compiled import PreparedRanked
     from ranktrees.model.ensemble import Ensemble
-    from ranktrees.objectives.base import Bound, Link
+    from ranktrees.objectives.base import Link, PreparedObjective
     from ranktrees.processes.communicator import Communicator
     from ranktrees.rows.data import FitData
     from ranktrees.rows.sampling import RowSampler
@@ -46,7 +46,7 @@ class Followed:
     def __init__(
         self,
         measure: Measure | None,
-        bound: Bound | None,
+        prepared: PreparedObjective | None,
         data: FitData,
         scores: np.ndarray,
         n_threads: int = 1,
@@ -56,7 +56,7 @@ class Followed:
     ) -> None:
         self.measure: Any = measure
         self.link = None if isinstance(measure, Ranked) and scores.ndim == 1 else link
-        self.bound: Any = bound
+        self.prepared: Any = prepared
         self.data = data
         self.scores = scores
         self.codes: Any = codes
@@ -64,11 +64,11 @@ class Followed:
         self.n_threads = threads_for(n_threads, 16 * scores.size)
 
     @cached_property
-    def bound_measure(self) -> BoundRanked:
-        """The measure, bound to these rows."""
+    def prepared_measure(self) -> PreparedRanked:
+        """The measure, prepared for these rows."""
         data = self.data
         rows = data.labels, data.offsets, data.weights
-        return self.measure.bind(*rows, self.n_threads, data.share.communicator)
+        return self.measure.prepare(*rows, self.n_threads, data.share.communicator)
 
     def score(self) -> float:
         """Return the measure of the current scores, or minus the loss. Higher is better."""
@@ -77,8 +77,8 @@ class Followed:
     def score_of(self, scores: np.ndarray) -> float:
         """Return the same for any scores of these rows."""
         if self.measure is None:
-            return -self.bound.loss(scores)
-        return self.bound_measure.signed_mean(scores if self.link is None else self.link(scores))
+            return -self.prepared.loss(scores)
+        return self.prepared_measure.signed_mean(scores if self.link is None else self.link(scores))
 
     def add(
         self, scores: np.ndarray, grown: Grown, values: np.ndarray, mapper: BinMapper, nodes: np.ndarray
@@ -94,7 +94,7 @@ class Followed:
 
 def boost(
     make_grower: Callable[[], TreeGrower],
-    bound: Bound,
+    prepared: PreparedObjective,
     train: Followed,
     *,
     learning_rate: float,
@@ -117,7 +117,7 @@ def boost(
     ----------
     make_grower : callable
         Makes the TreeGrower.
-    bound : bound objective
+    prepared : prepared objective
         Has ``gradients(scores, gradients, hessians, iteration)``.
     train : Followed
         Boosting starts from its ``scores``, and updates them in place.
@@ -154,7 +154,7 @@ def boost(
         After each round.
     """
     scores = train.scores
-    one_hessian = bound.one_hessian and sampler.takes_all
+    one_hessian = prepared.one_hessian and sampler.takes_all
     gradients, hessians = np.empty(scores.shape), np.empty(1 if one_hessian else scores.shape)
     of_classes = [np.atleast_2d(each) for each in (scores, gradients, hessians)]
     n_classes = len(of_classes[0])
@@ -166,7 +166,7 @@ def boost(
     trees, train_scores, validation_scores = Trees(len(rounds) * n_classes), [], []
     for iteration in rounds:
         grower.communicator.at(f"tree {iteration + 1}")
-        bound.gradients(scores, gradients, hessians, iteration)
+        prepared.gradients(scores, gradients, hessians, iteration)
         _, left_out = sampler.draw(iteration)
         if by_weight:
             row_weights[:] = 1.0 if weights is None else weights

@@ -90,7 +90,7 @@ def refit_leaves(
             some_trees = ensemble.first(min(t + TREES, len(ensemble))).after(t)
             leaves = data.internal(some_trees.leaves(data.X, n_threads))
         tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
-        train.bound.gradients(scores, gradients, hessians, t - first)
+        train.prepared.gradients(scores, gradients, hessians, t - first)
         refuse_infinite(gradients, hessians)
         grown = _grown_again(tree, leaves[:, walked], n_threads)
         grown.set_values(gradients, row_weights if mean_leaves else hessians, l2_regularization)

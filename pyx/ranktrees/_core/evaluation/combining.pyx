@@ -494,7 +494,7 @@ cdef class Sweeper:
     scales : ndarray of float64, shape (n_queries,)
         The number of steps of the value 1; 0 skips a query.
     n_threads : int
-    of : BoundRanked, default=None
+    of : PreparedRanked, default=None
         The measure: ``gains`` of the rows, ``ties``, and what `task_of` reads. If None, every weight where
         the order changes counts as a change.
     """

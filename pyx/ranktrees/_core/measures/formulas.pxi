@@ -299,7 +299,7 @@ cdef double divisor(const Row *rows, Py_ssize_t n, const Task *task, double *one
 
 
 cdef Task task_of(of, const double[::1] discounts):
-    """The task of a bound measure: its ``formula``, ``ties``, ``limits``, and ``discounts`` by rank."""
+    """The task of a prepared measure: its ``formula``, ``ties``, ``limits``, and ``discounts`` by rank."""
     cdef Task task
     task.formula, task.average = of.formula, of.ties == AVERAGE
     task.low, task.at = of.limits

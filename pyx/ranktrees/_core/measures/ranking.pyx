@@ -168,7 +168,7 @@ cdef class Evaluator:
 
     Parameters
     ----------
-    of : BoundRanked
+    of : PreparedRanked
         ``formula``, ``ties``, and what `task_of` reads; ``gains`` of the rows: gains, relevances (0 or 1),
         stopping probabilities or labels; ``offsets`` and ``n_threads``.
 

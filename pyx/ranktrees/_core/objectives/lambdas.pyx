@@ -624,7 +624,7 @@ cdef class PairKernel:
         ``steepness``, which for SQUARED_HINGE is the margin. ``score_gap_norm``: the weight of a pair is
         divided by this plus its difference of scores. ``query_norm``, one of `Norm`. ``n_orders`` by noisy
         scores are averaged over if there is ``noise``.
-    rows : bound objective
+    rows : prepared objective
         ``narrow_labels``, ``weights`` or None, ``offsets`` (query q is the rows offsets[q]:offsets[q + 1]),
         the ``deal`` of the queries, and the ``share`` with the number of each query's first row among all.
     truncation : int
