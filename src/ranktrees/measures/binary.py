@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
-from ranktrees.measures.compiled import Ranked, symmetric
+from ranktrees.measures.compiled import CompiledMeasure, symmetric
 from ranktrees.measures.parameters import stretch
 from ranktrees.measures.pooled import PooledAUC
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class _Binary(Ranked):
+class _Binary(CompiledMeasure):
     """A measure for which a row is either relevant (label >= rel) or not."""
 
     defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": 0, "at": None}

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
 
 
-class PreparedRanked(PreparedMeasure):
+class PreparedCompiledMeasure(PreparedMeasure):
     """A compiled measure prepared for rows: what the formula reads of rows and ranks."""
 
-    def __init__(self, measure: Ranked, labels: np.ndarray, offsets: np.ndarray, *rest: Any) -> None:
+    def __init__(self, measure: CompiledMeasure, labels: np.ndarray, offsets: np.ndarray, *rest: Any) -> None:
         super().__init__(measure, labels, offsets, *rest)
         longest = int(np.diff(offsets).max(initial=0))
         self.formula, self.limits = measure.formula, measure.limits()
@@ -49,7 +49,7 @@ class PreparedRanked(PreparedMeasure):
         return weighted_mean(self.per_query(scores), self.query_weights, self.communicator)
 
 
-class Ranked(Measure):
+class CompiledMeasure(Measure):
     """A measure whose formula is compiled: it defines what is read of the rows, and which formula is used."""
 
     formula: ClassVar[ranking.Formula]
@@ -76,7 +76,7 @@ class Ranked(Measure):
         weights: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
-        return PreparedRanked(self, labels, offsets, None, n_threads).per_query(scores)
+        return PreparedCompiledMeasure(self, labels, offsets, None, n_threads).per_query(scores)
 
     def mean(
         self,
@@ -96,9 +96,9 @@ class Ranked(Measure):
         weights: np.ndarray | None = None,
         n_threads: int = 1,
         communicator: Communicator = ALONE,
-    ) -> PreparedRanked:
+    ) -> PreparedCompiledMeasure:
         self.check_labels(labels)
-        return PreparedRanked(self, labels, offsets, weights, n_threads, communicator)
+        return PreparedCompiledMeasure(self, labels, offsets, weights, n_threads, communicator)
 
     def of_query(self, labels: np.ndarray, scores: np.ndarray) -> float:
         return float(self.per_query(labels, scores, np.array([0, len(labels)], dtype=np.int64))[0])

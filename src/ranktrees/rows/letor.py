@@ -27,7 +27,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch, check_array
 
-from ranktrees._core.rows.letor import Lines, scan, widen, write_rows
+from ranktrees._core.rows.letor import LetorLines, scan, widen, write_rows
 from ranktrees._core.support.threads import StandardFloats
 from ranktrees.rows.values import as_seen
 from ranktrees.support.files import replacing
@@ -688,19 +688,19 @@ class _Rows:
         self._lengths = _Growing(np.int64)  # of rows of a sparse matrix
         self._queries: list[tuple[bytes, np.ndarray | None, np.ndarray]] = []
 
-    def add(self, lines: Lines) -> None:
+    def add(self, lines: LetorLines) -> None:
         lines.labels(self.labels.more(lines.n_rows))
         self._queries.append(lines.queries())
         with StandardFloats(lines.n_threads):
             self._add_sparse(lines) if self._options.sparse else self._add_dense(lines)
         self.n_rows += lines.n_rows
 
-    def _add_sparse(self, lines: Lines) -> None:
+    def _add_sparse(self, lines: LetorLines) -> None:
         n = lines.n_stored
         lines.sparse(self._values.more(n), self._features.more(n), self._lengths.more(lines.n_rows))
         self.n_features = max(self.n_features, lines.largest)
 
-    def _add_dense(self, lines: Lines) -> None:
+    def _add_dense(self, lines: LetorLines) -> None:
         absent, before = self._options.absent, self.n_features
         if lines.largest > before:
             self.n_features = lines.largest
@@ -763,7 +763,9 @@ def letor_batches(
         raise _no_rows(paths)
 
 
-def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _Options) -> Iterator[_Rows]:
+def _batches(
+    blocks: Iterator[tuple[int, bytes, LetorLines]], n_rows: int, options: _Options
+) -> Iterator[_Rows]:
     """Yield the rows of the next blocks that together hold ``n_rows`` rows, and at last what is left."""
     rows = _Rows(options)
     for _, _, lines in blocks:
@@ -775,11 +777,11 @@ def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _
         yield rows
 
 
-def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, Lines]]:
+def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, LetorLines]]:
     """Yield the blocks of a file that hold rows: the number of the first line, the block, and its rows."""
     most_features = min(_LARGEST_INDEX, _LARGEST_INDEX if options.n_features is None else options.n_features)
     missing = b"".join(text + b"\0" for text in options.missing)
-    lines = Lines(most_features, options.dtype == np.float32, missing)
+    lines = LetorLines(most_features, options.dtype == np.float32, missing)
     with _reading(path) as stream:
         for first_line, block in _ahead(_blocks(stream, _name(path))):
             n_threads = effective_n_threads(None, len(block))

@@ -42,9 +42,9 @@ INLINE void contribute_at(const int64_t n_lanes, const Paths *RESTRICT paths, ui
         goes[edge] &= goes_above;
         const int64_t way = 3 * edge + goes[edge] + goes_above, parent = paths->parent[edge];
         for (int64_t p = 0; p < n_lanes; p++) {
-            const Lanes own = products[parent * n_lanes + p] * through[way * n_lanes + p];
-            products[edge * n_lanes + p] = own;
-            below[edge * n_lanes + p] = paths->value[edge] * own;
+            const Lanes product = products[parent * n_lanes + p] * through[way * n_lanes + p];
+            products[edge * n_lanes + p] = product;
+            below[edge * n_lanes + p] = paths->value[edge] * product;
         }
     }
     memset(sums, 0, sizeof(Lanes) * (size_t)(paths->n_features * n_lanes));
@@ -52,9 +52,9 @@ INLINE void contribute_at(const int64_t n_lanes, const Paths *RESTRICT paths, ui
         const int64_t way = 3 * edge + goes[edge] + goes[paths->above[edge]];
         const int64_t parent = paths->parent[edge], place = paths->place[edge];
         for (int64_t p = 0; p < n_lanes; p++) {
-            const Lanes own = below[edge * n_lanes + p];
-            below[parent * n_lanes + p] += own;
-            sums[place * n_lanes + p] += own * adds[way * n_lanes + p];
+            const Lanes total = below[edge * n_lanes + p];
+            below[parent * n_lanes + p] += total;
+            sums[place * n_lanes + p] += total * adds[way * n_lanes + p];
         }
     }
     for (int64_t feature = 0; feature < paths->n_features; feature++) {

@@ -1,5 +1,5 @@
 # Sort the rows of a query by score, and evaluate a measure on them. This file is included by ranking.pyx,
-# which evaluates one ranking of each query, and by combining.pyx, which follows how the ranking changes.
+# which evaluates one ranking of each query, and by combining.pyx, which finds how the ranking changes.
 #
 # A measure is a sum over *ties*, runs of rows whose order is open, divided by a number that does not depend
 # on the ranking. The part of a tie is the expectation over all its orders. Of the rows above, it uses only
@@ -309,12 +309,12 @@ cdef Task task_of(of, const double[::1] discounts):
 
 cdef Task task_of_query(const Task *task, const Row *rows, Py_ssize_t n) noexcept nogil:
     """The task, with the cutoff of a query."""
-    cdef Task own = task[0]
-    if own.at == 0:
-        own.at = n
-    if own.formula == PAUC:
-        own.at = min(own.at, n - <int64_t>sum_gains(rows, 0, n))
-    return own
+    cdef Task of_query = task[0]
+    if of_query.at == 0:
+        of_query.at = n
+    if of_query.formula == PAUC:
+        of_query.at = min(of_query.at, n - <int64_t>sum_gains(rows, 0, n))
+    return of_query
 
 
 # ---- pairs -------------------------------------------------------------------------------------------------

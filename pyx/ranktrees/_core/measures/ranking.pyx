@@ -145,22 +145,23 @@ cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t
     cdef double *one = scratch + 4 * n
     cdef double *two = scratch + 5 * n + 1
     cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
-    cdef Task own
+    cdef Task of_query
     if known and not of_all_pairs and by[0] != by[0]:
         return NAN
     for i in range(n):
         source = n - 1 - i if ties == REVERSE else i
         rows[i].score = scores[source]
         rows[i].gain = gains[source]
-    own = task_of_query(task, rows, n)
+    of_query = task_of_query(task, rows, n)
     if not known and not of_all_pairs:
-        by[0] = divisor(rows, n, &own, one, two)
+        by[0] = divisor(rows, n, &of_query, one, two)
         if by[0] != by[0]:
             return NAN
-    if own.formula < PAUC and own.at <= SHORT and own.at < n:  # the order below the cutoff does not matter
-        n_sorted = lift_top(rows, n, own.at, one)
+    # The order below the cutoff does not matter.
+    if of_query.formula < PAUC and of_query.at <= SHORT and of_query.at < n:
+        n_sorted = lift_top(rows, n, of_query.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
-    return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
+    return pairs(rows, n, &of_query, one, two) if of_all_pairs else value(rows, n, &of_query, by[0], one)
 
 
 cdef class Evaluator:
@@ -168,7 +169,7 @@ cdef class Evaluator:
 
     Parameters
     ----------
-    of : PreparedRanked
+    of : PreparedCompiledMeasure
         ``formula``, ``ties``, and what `task_of` reads; ``gains`` of the rows: gains, relevances (0 or 1),
         stopping probabilities or labels; ``offsets`` and ``n_threads``.
 
