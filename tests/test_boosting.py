@@ -17,7 +17,7 @@ from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
 from ranktrees.rows import FitData
 from ranktrees.rows.sampling import RowSampler
-from ranktrees.training.boosting import Followed, boost, quantile_values
+from ranktrees.training.boosting import FollowedRows, boost, quantile_values
 from reference import growing as slow
 from reference.objectives import quantile as slow_quantile
 
@@ -48,7 +48,9 @@ class World:
 
     def followed(self, measure=None, codes=None):
         scores = np.full(len(self.data.labels), self.base)
-        return Followed(measure, self.prepared, self.data, scores, self.grower.n_threads, codes, self.mapper)
+        return FollowedRows(
+            measure, self.prepared, self.data, scores, self.grower.n_threads, codes, self.mapper
+        )
 
     def boost(self, n_rounds=8, *, subsample=1.0, train=None, **options):
         train = self.followed() if train is None else train

@@ -39,7 +39,7 @@ from ranktrees.estimators.fitting import (
 )
 from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
-    Rows,
+    FitRows,
     Start,
     foreign_of,
     require_one_score,
@@ -50,7 +50,7 @@ from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_row
 from ranktrees.evaluation.predictions import scored_like
 from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
-from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
 from ranktrees.model.costs import used_features
@@ -67,7 +67,7 @@ from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.spool import Spool
 from ranktrees.support.warning import FitWarning, warn
-from ranktrees.training.boosting import Followed, boost
+from ranktrees.training.boosting import FollowedRows, boost
 from ranktrees.training.callbacks import EarlyStopping
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
@@ -122,12 +122,12 @@ class Plan:
 
     file: CheckpointFile
     seed: int
-    rows: Rows
+    rows: FitRows
     prepared: PreparedObjective
     start: Start
     so_far: Checkpoint
-    train: Followed
-    validation: Followed | None
+    train: FollowedRows
+    validation: FollowedRows | None
     stopping: EarlyStopping | None
     costs: FeatureCosts | None
     step: Callable[..., float] | None
@@ -418,12 +418,12 @@ class BoostedTrees(TreeEnsembleEstimator):
         ranks.at("the start")
         prepared = prepare(objective, data, n_threads)
         start = self._start(X, data, prepared)
-        rows, others = Rows(X, data, mapper, codes, seen=True), None
+        rows, others = FitRows(X, data, mapper, codes, seen=True), None
         if self._earlier() is not None:
             self._resume(prepared, start.before_each_tree(rows, n_threads))
         if held_out is not None:
             coded = mapper.for_others(held_out.X, held_out.order, n_threads)
-            others = Rows(X_held_out, held_out, *coded, seen=False)
+            others = FitRows(X_held_out, held_out, *coded, seen=False)
         so_far = self._so_far(file, seed, start, prepared, rows, others)
         prepared.resume(*so_far.learned)
         start = replace(start, ensemble=so_far.ensemble)
@@ -471,11 +471,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         """The number of rounds that a fit before this one has made, if this one goes on from there."""
         return 0 if self._earlier() is None else self._n_counted
 
-    def _train(self, prepared: PreparedObjective, start: Start, rows: Rows, n_threads: int) -> Followed:
+    def _train(
+        self, prepared: PreparedObjective, start: Start, rows: FitRows, n_threads: int
+    ) -> FollowedRows:
         """Return the rows to learn from in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
         link = self._link_by(prepared.objective, measure)
-        return Followed(measure, prepared, rows.data, start.scores(rows, n_threads), n_threads, link=link)
+        return FollowedRows(measure, prepared, rows.data, start.scores(rows, n_threads), n_threads, link=link)
 
     def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
@@ -517,7 +519,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             leaf_quantile=plan.objective.leaf_quantile,
             validation=plan.validation,
             follow_train=plan.validation is not None or bool(self.verbose),
-            callbacks=plan.file.followed_by(callbacks, plan.so_far, lambda: plan.prepared.learned),
+            callbacks=plan.file.with_checkpoints(callbacks, plan.so_far, lambda: plan.prepared.learned),
             ensemble_of=self._ensemble_of(mapper, plan.start.ensemble),
         )
 
@@ -564,8 +566,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         seed: int,
         start: Start,
         prepared: PreparedObjective,
-        rows: Rows,
-        others: Rows | None,
+        rows: FitRows,
+        others: FitRows | None,
     ) -> Checkpoint:
         """Return the state of the fit: that of a checkpoint, if one was found, or else the start."""
         n_threads = effective_n_threads(self.n_jobs)
@@ -585,7 +587,7 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _require_some_query(self, validation: Any) -> None:
         """Raise if, whatever the scores, the measure to stop by has no value."""
-        if isinstance(validation.measure, Ranked | Pooled) and np.isnan(validation.score()):
+        if isinstance(validation.measure, CompiledMeasure | Pooled) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
 
     def _best_iteration(self, stopping: EarlyStopping) -> int:
@@ -628,8 +630,8 @@ class BoostedTrees(TreeEnsembleEstimator):
                 objective.check_labels(np.concatenate(labels))
 
     def _rows_to_follow(
-        self, objective: Objective, rows: Rows, scores: np.ndarray, n_threads: int
-    ) -> Followed:
+        self, objective: Objective, rows: FitRows, scores: np.ndarray, n_threads: int
+    ) -> FollowedRows:
         """Return the validation rows in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
         prepared = None
@@ -637,7 +639,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             with _followed_by_the_loss(rows.data):
                 prepared = prepare(objective, rows.data, n_threads)
         link = self._link_by(objective, measure)
-        return Followed(measure, prepared, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
+        return FollowedRows(measure, prepared, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
 
     def _start(self, X: RowsLike, data: FitData, prepared: PreparedObjective) -> Start:
         """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""
@@ -666,25 +668,26 @@ class BoostedTrees(TreeEnsembleEstimator):
                 return Start(self._no_trees(), bases=np.full(prepared.objective.n_classes, base))
             return Start(self._no_trees(base))
         init, scores = self._fitted_init(X, data)
-        ensemble, own = self._no_trees(), own_model(init)
+        ensemble, model = self._no_trees(), own_model(init)
         name = spelt(self.init)
         predicted = f"{'init=' + name if readable(name) else 'init'} predicts"
-        warn_of_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
-        if own is not None:
-            require_one_score(own)
+        warn_of_start(self, spelt(getattr(model, "monotonic_cst", None)), predicted)
+        if model is not None:
+            require_one_score(model)
             try:
-                compare_columns(own, X, reset=False)
+                compare_columns(model, X, reset=False)
             except ValueError as error:
                 raise ValueError(
-                    f"init={own!r} was fitted to columns other than those of X; expected the same columns, "
+                    f"init={model!r} was fitted to columns other than those of X; expected the same columns, "
                     f"in the same order: {error}"
                 ) from error
-            if own._link and not is_same_link(own._link, link_of(prepared.objective)) and not self._is_ranker:
+            other_scale = model._link and not is_same_link(model._link, link_of(prepared.objective))
+            if other_scale and not self._is_ranker:
                 raise ValueError(
-                    f"init={own!r} has scores on a different scale from its predictions; expected an init "
+                    f"init={model!r} has scores on a different scale from its predictions; expected an init "
                     f"with the loss of this {type(self).__name__}, or one whose predictions are its scores."
                 )
-            ensemble = Ensemble.joined([recoded(own, self._category_levels)])
+            ensemble = Ensemble.joined([recoded(model, self._category_levels)])
             ensemble = with_columns_of(self, ensemble)
         if scores is not None:
             of_rows = np.full(data.X.shape[0], np.nan)
@@ -775,10 +778,11 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         rows = indexable(X)[0]
         rows = rows if data.order is None else _safe_indexing(rows, data.order)
-        own = own_model(self.init)
-        pass_on = data.qid_given or (own is not None and own._wants_queries)  # so that ours does not warn
+        model = own_model(self.init)
+        # so that a model of this library does not warn
+        pass_on = data.qid_given or (model is not None and model._wants_queries)
         queries = data.query_of_row if pass_on else None
-        if not data.share.communicator.alone and (cv is not None or own is None):
+        if not data.share.communicator.alone and (cv is not None or model is None):
             raise ValueError(
                 f"init={self.init!r} would be fitted on each rank's own rows"
                 + ("" if cv is None else f", and init_cv={cv!r} on parts of them")

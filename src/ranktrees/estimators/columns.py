@@ -115,10 +115,10 @@ def recoded(
         codes = spelt[feature].astype(int).tolist()
         spelt[feature] = np.array([place_of[code] if code < len(place_of) else np.nan for code in codes])
     kept = [None if each is None else np.argsort(each)[: np.count_nonzero(~np.isnan(each))] for each in spelt]
-    categories = [None if own is None else each[own] for each, own in zip(spelt, kept, strict=True)]
+    categories = [None if places is None else each[places] for each, places in zip(spelt, kept, strict=True)]
     groups = [
-        None if each is None else np.unique(each[own], return_inverse=True)[1]
-        for each, own in zip(ensemble.groups, kept, strict=True)
+        None if each is None else np.unique(each[places], return_inverse=True)[1]
+        for each, places in zip(ensemble.groups, kept, strict=True)
     ]
     ensemble = ensemble._with_categories(categories, groups, spelt)
     return ensemble._with_columns(names_of(model) or None, levels)

@@ -41,9 +41,9 @@ def filled(cls: type) -> str | None:
         found = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
         if found is None or not theirs:
             continue
-        own = _entries(text, section)
-        said = {name for names in own for name in names}
-        entries = [*own.values(), *(entry for names, entry in theirs.items() if not said & set(names))]
+        ours = _entries(text, section)
+        said = {name for names in ours for name in names}
+        entries = [*ours.values(), *(entry for names, entry in theirs.items() if not said & set(names))]
         entries = [_with_default(entry, defaults) for entry in entries]
         text = text[: found.start(1)] + "".join(entries) + "\n" + text[found.end(1) :]
     return text

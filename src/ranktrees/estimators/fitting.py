@@ -53,8 +53,8 @@ from ranktrees.rows.sampling import rows_to_cut
 from ranktrees.support.numeric import is_real
 from ranktrees.support.parallel import effective_n_threads, threads_for
 from ranktrees.support.scikit_learn import CallbackSupportMixin
-from ranktrees.training.boosting import Followed
-from ranktrees.training.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
+from ranktrees.training.boosting import FollowedRows
+from ranktrees.training.callbacks import PrintedLines, ProgressBar, ScikitLearnCallbacks, kind_of_bar
 from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
 from ranktrees.training.refitting import refit_leaves
 
@@ -386,9 +386,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         if data.share.communicator.rank > 0:
             pass
         elif self.verbose == "bar":
-            watchers.append(Bar(type(self).__name__, n_iterations))
+            watchers.append(ProgressBar(type(self).__name__, n_iterations))
         elif self.verbose:
-            watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
+            watchers.append(PrintedLines(type(self).__name__, max(1, int(self.verbose))))
         if context is not None and getattr(context, "_callbacks", True):
             watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data, scores))
         try:
@@ -576,7 +576,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             scores = data.internal(before.predict(data.X, n_threads, start=self._starting_scores(X)))
             refitted.ensemble_ = refit_leaves(
                 self.ensemble_,
-                Followed(None, prepared, data, scores),
+                FollowedRows(None, prepared, data, scores),
                 first=self.n_init_trees_,
                 **self._leaf_values_by(data, n_threads),
                 leaf_quantile=objective.leaf_quantile,

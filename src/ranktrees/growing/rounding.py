@@ -182,8 +182,8 @@ class RoundedRows:
             self.sums[first : min(first + ROWS_OF_A_PART, self.n_loud)]
             for first in range(0, self.n_loud, ROWS_OF_A_PART)
         ]
-        own = max((int(np.abs(part >> self.bits).max()) for part in parts), default=0)
-        largest = int(communicator.allreduce(np.array([own]), "max")[0])
+        highest = max((int(np.abs(part >> self.bits).max()) for part in parts), default=0)
+        largest = int(communicator.allreduce(np.array([highest]), "max")[0])
         spare = max(0, largest.bit_length() - (62 - self.n_rows_of_all.bit_length()) // 2)
         fewer = (part >> (self.bits + spare) for part in parts)
         (squares,) = communicator.sums(sum(int(np.dot(part, part)) for part in fewer))
@@ -195,8 +195,10 @@ class RoundedRows:
 
         The scales of this round are seldom different.
         """
-        own = rounding.look_over(gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads)
-        gradient, hessian, same, gradient_steps, hessian_steps = own
+        seen = rounding.look_over(
+            gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads
+        )
+        gradient, hessian, same, gradient_steps, hessian_steps = seen
         if len(hessians) != len(gradients):  # above MOST_STEPS if the scale of the last round is too fine
             hessian_steps = min(hessian_steps * len(gradients), MOST_STEPS)
         if self.share.communicator.alone:

@@ -165,7 +165,7 @@ def loads(data: Any) -> dict[Any, Any]:
     categories, groups, n_words = _split(values, n_categories), None, 8
     if version == 2:
         codes, sections = _take(sections, "codes", np.dtype("<u2"))
-        groups = [None if own is None or not len(own) else own for own in _split(codes, n_categories)]
+        groups = [None if part is None or not len(part) else part for part in _split(codes, n_categories)]
         n_words = max(n_words, -(-(int(codes.max(initial=0)) + 1) // 32))
         if len(bitsets) % n_words:
             raise ValueError(f"{len(bitsets)} words of bit sets, expected a multiple of {n_words}")

@@ -240,13 +240,13 @@ class _Questions:
         features = nodes["feature"]
         order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
         order = order[np.count_nonzero(features < 0) :]
-        for own in np.split(order, np.flatnonzero(np.diff(features[order], prepend=-1)))[1:]:
-            feature, first_plane = features[own[0]], len(self.planes)
-            categorical = nodes["categories"][own] >= 0
-            self._ask_cuts(nodes, own[~categorical])
+        for asking in np.split(order, np.flatnonzero(np.diff(features[order], prepend=-1)))[1:]:
+            feature, first_plane = features[asking[0]], len(self.planes)
+            categorical = nodes["categories"][asking] >= 0
+            self._ask_cuts(nodes, asking[~categorical])
             first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
-                self._ask_categories(ensemble, own[categorical], in_units)
+                self._ask_categories(ensemble, asking[categorical], in_units)
             self.columns.append(
                 (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
             )
@@ -263,11 +263,11 @@ class _Questions:
         self.without_missing = np.arange(len(place), dtype=np.uint32)
         self.without_missing[place[:-1][again]] = place[np.flatnonzero(again) - 1]
 
-    def _ask_cuts(self, nodes: np.ndarray, own: np.ndarray) -> None:
-        cuts = np.sort(nodes["cut"][own])
+    def _ask_cuts(self, nodes: np.ndarray, asking: np.ndarray) -> None:
+        cuts = np.sort(nodes["cut"][asking])
         cuts = np.concatenate([cuts[:1], cuts[1:][cuts[1:] > cuts[:-1]]])
-        part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][own]), CUTS_PER_PLANE)
-        question = 2 * part + nodes["missing_left"][own]
+        part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][asking]), CUTS_PER_PLANE)
+        question = 2 * part + nodes["missing_left"][asking]
         plane_of_question = np.zeros(question.max(initial=-1) + 1, np.uint32)
         part_before = -1
         for kind in np.flatnonzero(np.bincount(question)).tolist():
@@ -279,21 +279,21 @@ class _Questions:
             else:
                 self.planes.append((-1, -1, missing_left))
             part_before = part
-        self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
+        self.plane_of_node[asking], self.code_of_node[asking] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble: Ensemble, own: np.ndarray, in_units: np.ndarray) -> None:
-        fits = self._fits_walks(ensemble.nodes["feature"][own[0]])
+    def _ask_categories(self, ensemble: Ensemble, asking: np.ndarray, in_units: np.ndarray) -> None:
+        fits = self._fits_walks(ensemble.nodes["feature"][asking[0]])
         if fits:
-            sets = ensemble.nodes["categories"][own]
+            sets = ensemble.nodes["categories"][asking]
             self.set_planes[sets] = len(self.planes)
-            self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][own].astype(np.uint32) << 31
+            self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][asking].astype(np.uint32) << 31
             self._answer(np.minimum(np.arange(self.n_answers), _kernels.MISSING_CODE)[None])
-        own = own[in_units[own]] if fits else own
-        nodes = ensemble.nodes[own]
+        asking = asking[in_units[asking]] if fits else asking
+        nodes = ensemble.nodes[asking]
         sets = np.column_stack([ensemble.bitsets[nodes["categories"]], nodes["missing_left"]]).astype("<u4")
         number_of: dict[bytes, int] = {}
         which = [number_of.setdefault(one.tobytes(), len(number_of)) for one in sets]
-        self.plane_of_node[own] = len(self.planes) + np.array(which, np.uint32)
+        self.plane_of_node[asking] = len(self.planes) + np.array(which, np.uint32)
         distinct = np.frombuffer(b"".join(number_of), np.uint8).reshape(-1, 4 * sets.shape[1])
         self._answer(1 - np.unpackbits(distinct, axis=1, bitorder="little")[:, : self.n_answers])
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktrees import measures
 from ranktrees._core.objectives import lambdas, losses
-from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.objectives.base import number_in
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
 from ranktrees.processes.sharing import ALL
@@ -182,9 +182,9 @@ class _Clicked(_MeasuredByFormula):
     def resume(self, clicked: np.ndarray, unclicked: np.ndarray) -> None:
         """Continue from the propensities that were learned before, for the positions that they cover."""
         if self.objective.propensities is None:
-            for own, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
-                n = min(len(own), len(earlier))
-                own[:n] = earlier[:n]
+            for propensities, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
+                n = min(len(propensities), len(earlier))
+                propensities[:n] = earlier[:n]
 
     def _learn(self, propensities: np.ndarray, sums: np.ndarray) -> None:
         known = np.flatnonzero(sums)
@@ -462,7 +462,7 @@ class LambdaMART(OfPairs):
                 "use another loss."
             )
         try:
-            if isinstance(self.measure, Ranked):
+            if isinstance(self.measure, CompiledMeasure):
                 self.measure.gains_of(labels)
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
@@ -476,7 +476,7 @@ class LambdaMART(OfPairs):
         share: Share = ALL,
         positions: np.ndarray | None = None,
     ) -> PreparedObjective:
-        known = isinstance(self.measure, Ranked) and self.measure.name in _FORMULAS
+        known = isinstance(self.measure, CompiledMeasure) and self.measure.name in _FORMULAS
         if positions is not None:
             if not known:
                 raise ValueError(

@@ -49,12 +49,12 @@ def warn_of_order(named: dict[str, Any]) -> None:
     first = max(indexed, key=lambda name: indexed[name].ndim)
     index = indexed.pop(first).index
     for name, values in indexed.items():
-        own = values.index
-        if own.equals(index) or own.nlevels != index.nlevels or len(own) != len(index):
+        other = values.index
+        if other.equals(index) or other.nlevels != index.nlevels or len(other) != len(index):
             continue
-        if not (own.is_unique and index.is_unique):
+        if not (other.is_unique and index.is_unique):
             continue
-        if own.isin(index).all():
+        if other.isin(index).all():
             warn(
                 f"the index of {name} is that of {first} in another order, and is ignored: the first value "
                 f"of {name} goes with the first row of {first}. If that is not intended, pass "

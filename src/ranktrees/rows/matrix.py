@@ -198,10 +198,10 @@ def joined_levels(some: Iterable[dict[int, tuple[Any, ...]]]) -> dict[int, tuple
     """
     some, joined = list(some), {}
     for column in sorted(set().union(*some)):
-        own = [levels[column] for levels in some if column in levels]
-        ordered = [each for each in own if isinstance(each, OrderedLevels)]
-        same = ordered or all(each == own[0] for each in own)
-        joined[column] = (ordered or own)[0] if same else sorted_levels(chain(*own))
+        of_column = [levels[column] for levels in some if column in levels]
+        ordered = [each for each in of_column if isinstance(each, OrderedLevels)]
+        same = ordered or all(each == of_column[0] for each in of_column)
+        joined[column] = (ordered or of_column)[0] if same else sorted_levels(chain(*of_column))
     return joined
 
 

@@ -133,13 +133,13 @@ class RowSampler:
         """Return the bound below which this fraction of all uniform numbers is, and at least one."""
         uniforms = np.empty(len(drawn))
         sampling.uniforms(self.seed, stream_number, uniforms, numbers)
-        own = uniforms if among is None else uniforms[among.astype(bool)]
-        cells = (own * N_CELLS).astype(np.intp)
+        candidates = uniforms if among is None else uniforms[among.astype(bool)]
+        cells = (candidates * N_CELLS).astype(np.intp)
         counts = self.share.communicator.allreduce(np.bincount(cells, minlength=N_CELLS))
         ends = np.cumsum(counts)
         place = max(1, round(fraction * int(ends[-1]))) - 1
         cell = np.searchsorted(ends, place, side="right")
-        in_cell = np.sort(np.concatenate(self.share.communicator.allgather(own[cells == cell])))
+        in_cell = np.sort(np.concatenate(self.share.communicator.allgather(candidates[cells == cell])))
         return np.nextafter(in_cell[place - (ends[cell] - counts[cell])], 2.0)
 
 
@@ -267,8 +267,8 @@ def hold_out(
     n_held_out = min(max(1, round(fraction * n_units)), n_units - 1)
     held_out = np.zeros(n_units, bool)
     held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
-    own = held_out if numbers is None else held_out[numbers]
-    sides = (~own, ~held_out), (own, held_out)
+    held_out_here = held_out if numbers is None else held_out[numbers]
+    sides = (~held_out_here, ~held_out), (held_out_here, held_out)
     train, rest = (_keep(data, offsets, *units, by_query=by_query) for units in sides)
     if data.weights is not None:
         weighs = np.array([train.weights.any(), rest.weights.any()], np.int64)

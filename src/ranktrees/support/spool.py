@@ -110,7 +110,7 @@ class Spool:
         ------
         places : slice or ndarray of int
             The places in ``order`` of those rows that are in the part.
-        own : ndarray of intp, or None
+        positions : ndarray of intp, or None
             The positions of these rows in the part. None: all rows of the part, in their order.
         """
         if order is None:
@@ -189,9 +189,9 @@ class _Numbers:
 
     def in_type(self, dtype: np.dtype[Any]) -> _Numbers:
         """Return a copy in another type."""
-        copy, own = _Numbers(self.folder, dtype), self.array()
+        copy, numbers = _Numbers(self.folder, dtype), self.array()
         for first in range(0, self.n, _BLOCK):
-            copy.append(own[first : first + _BLOCK])
+            copy.append(numbers[first : first + _BLOCK])
         return copy
 
     def array(self) -> np.ndarray:
@@ -231,8 +231,8 @@ def by_parts(
     places = (places for places, _ in X.places())
     return np.concatenate(
         [
-            function(part, None if beside is None else beside[own])
-            for part, own in zip(X.parts(), places, strict=True)
+            function(part, None if beside is None else beside[rows])
+            for part, rows in zip(X.parts(), places, strict=True)
         ]
     )
 

@@ -87,11 +87,11 @@ def grow_forest(
         results = _dealt(
             communicator,
             n_jobs,
-            lambda own: _tasks(n_jobs)(
+            lambda numbers: _tasks(n_jobs)(
                 joblib.delayed(_grow_one)(
                     make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag is not None
                 )
-                for tree in own
+                for tree in numbers
             ),
             itertools.takewhile(lambda tree: not stopping, stage),
         )
@@ -205,7 +205,7 @@ def _grow_one(
     )
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
     scores = np.zeros(len(times))
-    grown.follow(grown.values, grower.mapper, grower.codes, left_out.copy(), scores)
+    grown.walk(grown.values, grower.mapper, grower.codes, left_out.copy(), scores)
     finished = grown.tree(grown.values, grower.mapper)
     idle.append(grower)
     return finished, left_out, scores[left_out]
