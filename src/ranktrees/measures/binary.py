@@ -8,8 +8,8 @@ import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
+from ranktrees.measures.checks import stretch
 from ranktrees.measures.compiled import CompiledMeasure, symmetric
-from ranktrees.measures.parameters import stretch
 from ranktrees.measures.pooled import PooledAUC
 
 if TYPE_CHECKING:
@@ -280,9 +280,9 @@ class _AUC(_Binary):
 
     def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         hits = self.gains_of(labels)
-        rank = np.arange(float(len(labels)))
+        place = np.arange(float(len(labels)))
         pairs = hits.sum() * (len(hits) - hits.sum())
-        return (hits[:, None] - hits) * (rank[:, None] - rank) / max(pairs, 1.0)
+        return (hits[:, None] - hits) * (place[:, None] - place) / max(pairs, 1.0)
 
 
 AP, RR, P, R = _AP(), _RR(), _P(), _R()

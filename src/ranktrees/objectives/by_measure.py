@@ -16,7 +16,7 @@ from ranktrees._core.objectives import lambdas, losses
 from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.objectives.base import number_in
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
@@ -79,7 +79,7 @@ class _MeasuredByFormula(_Measured):
                 )
             grades = self._shared(grades, ideals)
         unit = lambdas.unit(discounts)
-        worth = self._until_cutoff(self._ranks(discounts / unit))
+        worth = self._until_cutoff(self._by_place(discounts / unit))
         apart = self.objective._worth_of_distances(measure, self.longest)
         if apart is None:
             return Pairs(lambdas.Pairs.SWAPS, grades, worth, unit=unit)
@@ -88,7 +88,7 @@ class _MeasuredByFormula(_Measured):
     _ndcg = _dcg
 
     def _p(self, measure: Any) -> Pairs:
-        worth = self._ranks()
+        worth = self._by_place()
         worth[: self.at] = 1.0
         return Pairs(lambdas.Pairs.SWAPS, measure.gains_of(self.labels) / self.at, worth)
 
@@ -99,7 +99,7 @@ class _MeasuredByFormula(_Measured):
     def _auc(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
         pairs = self._sums(hits) * self._sums(1.0 - hits)
-        worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
+        worth = self._by_place(np.arange(self.longest, 0.0, -1.0))
         return Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
 
     def _topauc(self, measure: Any) -> Pairs:
@@ -109,7 +109,7 @@ class _MeasuredByFormula(_Measured):
         width = np.maximum((np.minimum(misses, high) if high else misses) - low, 0.0)
         grades = np.where(np.repeat(width, np.diff(self.offsets)) > 0, hits, 0.0)
         grades = self._shared(grades, self._sums(hits) * width)
-        return Pairs(lambdas.Pairs.PAUC, grades, self._ranks(), limits=(low, high))
+        return Pairs(lambdas.Pairs.PAUC, grades, self._by_place(), limits=(low, high))
 
     def _ap(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
@@ -123,7 +123,7 @@ class _MeasuredByFormula(_Measured):
         return Pairs(lambdas.Pairs.ERR, stopping, self._reciprocal_ranks())
 
     def _reciprocal_ranks(self) -> np.ndarray:
-        return self._until_cutoff(self._ranks(1.0 / np.arange(1.0, self.longest + 1.0)))
+        return self._until_cutoff(self._by_place(1.0 / np.arange(1.0, self.longest + 1.0)))
 
     def _until_cutoff(self, worth: np.ndarray) -> np.ndarray:
         if self.objective.delta == "cut":
@@ -473,7 +473,7 @@ class LambdaMART(OfPairs):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         positions: np.ndarray | None = None,
     ) -> PreparedObjective:
         known = isinstance(self.measure, CompiledMeasure) and self.measure.name in _FORMULAS

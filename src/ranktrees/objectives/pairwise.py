@@ -13,7 +13,7 @@ from ranktrees._core.objectives import lambdas
 from ranktrees._core.objectives import preferences as kernels
 from ranktrees._core.support.threads import room_for_each
 from ranktrees.objectives.base import NarrowLabels, Objective, PreparedObjective, number_in
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.numeric import is_whole
 
@@ -66,8 +66,8 @@ class Pairwise(NarrowLabels):
         stream = stream_of_objective(iteration)
         self._kernel.gradients(scores, stream, gradients, hessians, *self.factors, self.costs)
 
-    def _ranks(self, values: float | np.ndarray = 0.0) -> np.ndarray:
-        """An array with a number for each rank, and 0 behind the longest query."""
+    def _by_place(self, values: float | np.ndarray = 0.0) -> np.ndarray:
+        """An array with a number for each place in a ranking, and 0 behind the longest query."""
         out = room_for_each(1, lambdas.whole_chunks(self.longest), np.float32)[0]
         out[: self.longest] = values
         return out
@@ -121,7 +121,7 @@ class _Preferred(PreparedObjective):
     def __init__(
         self, cost: Any, objective: Objective, preferences: Preferences, n_rows: int, n_threads: int
     ) -> None:
-        self.objective, self.n_threads, self.share = objective, n_threads, ALL
+        self.objective, self.n_threads, self.share = objective, n_threads, ALL_ROWS
         self.total_weight = preferences.weight
         if not self.total_weight > 0:
             raise ValueError(
@@ -207,7 +207,7 @@ class RankNet(OfPairs):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         preferences: Preferences | None = None,
     ) -> PreparedObjective:
         if preferences is not None:
@@ -278,7 +278,7 @@ class GBRank(OfPairs):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         preferences: Preferences | None = None,
     ) -> PreparedObjective:
         if preferences is not None:

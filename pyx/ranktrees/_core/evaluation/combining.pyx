@@ -30,8 +30,8 @@ cdef extern from "evaluation/crossings.h" nogil:
     ctypedef struct Gap:
         pass
     Gap gap_between(double a_u, double b_u, double a_v, double b_v, int convex)
-    int side_at(const Gap *gap, double w, int convex)
-    int crossing(const Gap *gap, double last, int convex, double *at, int *met)
+    int side_at(const Gap* gap, double w, int convex)
+    int crossing(const Gap* gap, double last, int convex, double* at, int* met)
 
 cdef struct Change:
     double weight
@@ -43,7 +43,7 @@ CHANGE = np.asarray(<Change[:1]> &one_change).dtype
 UNDEFINED = INT64_MIN  # the first value of a query for which the measure is not defined
 
 cdef struct Changes:
-    Change *held
+    Change* held
     Py_ssize_t n
     Py_ssize_t room
     bint failed
@@ -72,23 +72,23 @@ cdef struct Sweep:
     int64_t different
     Py_ssize_t n_tracks
     Py_ssize_t n_leaves
-    Row *rows            # in the order of the ranking; `score` is minus the place in a tie
-    Row *tied            # scratch, as many rows
-    Track *tracks
-    Py_ssize_t *first    # the first row of each track, and the end
-    Above *above         # the rows above each track, and above the end
-    int64_t *parts       # the part of each track
-    Crossing *crossings  # where each track meets the next; the last ones never meet
-    Py_ssize_t *winners  # the tournament; winners[1] is its root
-    Py_ssize_t *order
-    double *passing
+    Row* rows            # in the order of the ranking; `key` is minus the place in a tie
+    Row* tied            # scratch, as many rows
+    Track* tracks
+    Py_ssize_t* first    # the first row of each track, and the end
+    Above* above         # the rows above each track, and above the end
+    int64_t* parts       # the part of each track
+    Crossing* crossings  # where each track meets the next; the last ones never meet
+    Py_ssize_t* winners  # the tournament; winners[1] is its root
+    Py_ssize_t* order
+    double* passing
     Count count
 
 
-cdef inline void record(Changes *changes, double weight, int64_t here, int64_t behind) noexcept nogil:
-    cdef Change *more
+cdef inline void record(Changes* changes, double weight, int64_t here, int64_t behind) noexcept nogil:
+    cdef Change* more
     if changes.n == changes.room:
-        more = <Change *>realloc(changes.held, (2 * changes.room + 1024) * sizeof(Change))
+        more = <Change*>realloc(changes.held, (2 * changes.room + 1024) * sizeof(Change))
         if more == NULL:
             changes.failed = True
             return
@@ -106,14 +106,14 @@ cdef inline int64_t steps_of(double value) noexcept nogil:
     return <int64_t>floor(value + 0.5)
 
 
-cdef inline int64_t scaled(const Sweep *s, double part) noexcept nogil:
+cdef inline int64_t scaled(const Sweep* s, double part) noexcept nogil:
     """A part in steps. Unusual discounts can make one of NDCG exceed 1: it is clipped, as the sum is."""
     cdef double steps = part * s.factor
     return s.one if s.task.formula == NDCG and steps > <double>s.one else steps_of(steps)
 
 
-cdef int64_t part_of_tie(Sweep *s, const Row *rows, Py_ssize_t start, Py_ssize_t stop,
-                         Above *above) noexcept nogil:
+cdef int64_t part_of_tie(Sweep* s, const Row* rows, Py_ssize_t start, Py_ssize_t stop,
+                         Above* above) noexcept nogil:
     """The part of rows whose scores are equal, in steps."""
     cdef Py_ssize_t i
     cdef int64_t steps = 0
@@ -124,7 +124,7 @@ cdef int64_t part_of_tie(Sweep *s, const Row *rows, Py_ssize_t start, Py_ssize_t
     return steps
 
 
-cdef inline int64_t twice_right(const Row *rows, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop,
+cdef inline int64_t twice_right(const Row* rows, Py_ssize_t start, Py_ssize_t middle, Py_ssize_t stop,
                                 bint tied) noexcept nogil:
     """Count, as for `of_pairs`, pairs of different gains: of a row in start ... middle and one below it."""
     cdef Py_ssize_t i, j
@@ -136,7 +136,7 @@ cdef inline int64_t twice_right(const Row *rows, Py_ssize_t start, Py_ssize_t mi
     return twice
 
 
-cdef int64_t twice_right_of_tracks(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef int64_t twice_right_of_tracks(Sweep* s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Py_ssize_t p, i, j
     cdef int64_t twice = 0
     for p in range(start, stop):
@@ -147,7 +147,7 @@ cdef int64_t twice_right_of_tracks(Sweep *s, Py_ssize_t start, Py_ssize_t stop) 
     return twice
 
 
-cdef void settle(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void settle(Sweep* s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Evaluate the tracks start ... stop anew, and those below them as long as their `Above` has changed."""
     cdef Py_ssize_t p = start
     cdef Above above
@@ -163,7 +163,7 @@ cdef void settle(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         s.above[p] = above
 
 
-cdef inline int64_t total(const Sweep *s, const Count *count) noexcept nogil:
+cdef inline int64_t total(const Sweep* s, const Count* count) noexcept nogil:
     """The measure of the query, in steps."""
     if s.of_pairs:
         return steps_of(
@@ -173,21 +173,21 @@ cdef inline int64_t total(const Sweep *s, const Count *count) noexcept nogil:
 
 # ---- which neighbours cross next ---------------------------------------------------------------------------
 
-cdef inline Py_ssize_t sooner(const Sweep *s, Py_ssize_t p, Py_ssize_t q) noexcept nogil:
+cdef inline Py_ssize_t sooner(const Sweep* s, Py_ssize_t p, Py_ssize_t q) noexcept nogil:
     """The first of two crossings; at equal weights, one shortly before the weight precedes one at it."""
-    cdef const Crossing *one = &s.crossings[p]
-    cdef const Crossing *two = &s.crossings[q]
+    cdef const Crossing* one = &s.crossings[p]
+    cdef const Crossing* two = &s.crossings[q]
     return q if two.at < one.at or (two.at == one.at and two.met < one.met) else p
 
 
-cdef inline void foresee(Sweep *s, Py_ssize_t p) noexcept nogil:
+cdef inline void foresee(Sweep* s, Py_ssize_t p) noexcept nogil:
     """Find where track p meets the next track."""
     cdef Gap gap = gap_between(s.tracks[p].a, s.tracks[p].b, s.tracks[p + 1].a, s.tracks[p + 1].b, s.convex)
     if not crossing(&gap, s.last, s.convex, &s.crossings[p].at, &s.crossings[p].met):
         s.crossings[p].at, s.crossings[p].met = INFINITY, 0
 
 
-cdef inline void enter(Sweep *s, Py_ssize_t p) noexcept nogil:
+cdef inline void enter(Sweep* s, Py_ssize_t p) noexcept nogil:
     """Find the crossing of track p with the next, and replay the matches that depend on it."""
     cdef Py_ssize_t node = (s.n_leaves + p) // 2
     if 0 <= p < s.n_tracks - 1:
@@ -197,7 +197,7 @@ cdef inline void enter(Sweep *s, Py_ssize_t p) noexcept nogil:
             node //= 2
 
 
-cdef void open_tournament(Sweep *s) noexcept nogil:
+cdef void open_tournament(Sweep* s) noexcept nogil:
     cdef Py_ssize_t p, node
     s.n_leaves = 2
     while s.n_leaves < s.n_tracks:
@@ -215,14 +215,14 @@ cdef void open_tournament(Sweep *s) noexcept nogil:
 # ---- the sweep ---------------------------------------------------------------------------------------------
 
 cdef struct Query:
-    const double *gains
-    const double *a
-    const double *b
+    const double* gains
+    const double* a
+    const double* b
     Py_ssize_t n
 
 
-cdef inline bint stands_before(const Query *q, Py_ssize_t u, Py_ssize_t v, double weight, bint opening,
-                               const Sweep *s) noexcept nogil:
+cdef inline bint stands_before(const Query* q, Py_ssize_t u, Py_ssize_t v, double weight, bint opening,
+                               const Sweep* s) noexcept nogil:
     """Whether row u is above row v just before the weight (``opening``) or just behind it."""
     cdef Gap gap = gap_between(q.a[u], q.b[u], q.a[v], q.b[v], s.convex)
     cdef int side = side_at(&gap, weight, s.convex)
@@ -231,12 +231,12 @@ cdef inline bint stands_before(const Query *q, Py_ssize_t u, Py_ssize_t v, doubl
     return q.b[u] < q.b[v] if opening else q.b[u] > q.b[v]
 
 
-cdef void put_in_order(const Query *q, double weight, bint opening, Sweep *s) noexcept nogil:
+cdef void put_in_order(const Query* q, double weight, bint opening, Sweep* s) noexcept nogil:
     """Sort rows, and so tracks, by a bottom-up merge sort."""
     cdef Py_ssize_t start, middle, stop, i, j, k, row, width = 1, n = q.n
-    cdef Py_ssize_t *source = s.order
-    cdef Py_ssize_t *target = s.order + n
-    cdef Py_ssize_t *swap
+    cdef Py_ssize_t* source = s.order
+    cdef Py_ssize_t* target = s.order + n
+    cdef Py_ssize_t* swap
     for i in range(n):
         source[i] = i
     while width < n:
@@ -266,15 +266,15 @@ cdef void put_in_order(const Query *q, double weight, bint opening, Sweep *s) no
             s.first[s.n_tracks] = i
             s.n_tracks += 1
         s.rows[i].gain = q.gains[row]
-        s.rows[i].score = -q.gains[row]
+        s.rows[i].key = -q.gains[row]
         if s.ties == INPUT or s.ties == REVERSE:
-            s.rows[i].score = <double>(-row if s.ties == INPUT else row)
+            s.rows[i].key = <double>(-row if s.ties == INPUT else row)
     s.first[s.n_tracks] = n
     for i in range(s.n_tracks):
         sort_rows(s.rows + s.first[i], s.tied, s.first[i + 1] - s.first[i], False)
 
 
-cdef bint begin(const Query *q, double weight, bint opening, double scale, Sweep *s) noexcept nogil:
+cdef bint begin(const Query* q, double weight, bint opening, double scale, Sweep* s) noexcept nogil:
     """Rank and evaluate all rows. Return False if the measure is not defined for the query."""
     cdef Py_ssize_t p
     cdef int64_t size
@@ -302,7 +302,7 @@ cdef bint begin(const Query *q, double weight, bint opening, double scale, Sweep
     return by == by
 
 
-cdef inline bint matters(const Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef inline bint matters(const Sweep* s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Whether the order of tracks start ... stop can change the measure, or what is stored for each track."""
     cdef Py_ssize_t begin = s.first[start]
     if s.task.formula < PAUC and begin >= s.task.at:
@@ -310,7 +310,7 @@ cdef inline bint matters(const Sweep *s, Py_ssize_t start, Py_ssize_t stop) noex
     return s.first[stop] - begin > 2 or s.rows[begin].gain != s.rows[begin + 1].gain
 
 
-cdef void reverse(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef void reverse(Sweep* s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     """Reverse the tracks start ... stop."""
     cdef Py_ssize_t p, q, n_rows, begin = s.first[start], end = s.first[stop]
     cdef Row row
@@ -351,7 +351,7 @@ cdef void reverse(Sweep *s, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
         enter(s, p)
 
 
-cdef void tie(Sweep *s, Py_ssize_t start, Py_ssize_t stop, Count *here) noexcept nogil:
+cdef void tie(Sweep* s, Py_ssize_t start, Py_ssize_t stop, Count* here) noexcept nogil:
     """Add to `here` what changes while the tracks start ... stop are one tie."""
     cdef Py_ssize_t p, begin = s.first[start], end = s.first[stop]
     cdef Above above
@@ -362,7 +362,7 @@ cdef void tie(Sweep *s, Py_ssize_t start, Py_ssize_t stop, Count *here) noexcept
     if not matters(s, start, stop):
         return
     memcpy(s.tied + begin, s.rows + begin, (end - begin) * sizeof(Row))
-    sort_rows(s.tied + begin, <Row *>s.order, end - begin, False)
+    sort_rows(s.tied + begin, <Row*>s.order, end - begin, False)
     if s.of_pairs:
         here.twice_right += twice_right(s.tied, begin, end, end, s.task.average)
         here.twice_right -= twice_right_of_tracks(s, start, stop)
@@ -373,8 +373,8 @@ cdef void tie(Sweep *s, Py_ssize_t start, Py_ssize_t stop, Count *here) noexcept
         here.steps -= s.parts[p]
 
 
-cdef int64_t sweep_from(const Query *q, double weight, bint opening, bint every, double scale, Sweep *s,
-                        Changes *changes) noexcept nogil:
+cdef int64_t sweep_from(const Query* q, double weight, bint opening, bint every, double scale, Sweep* s,
+                        Changes* changes) noexcept nogil:
     """Sweep over the weights of one query. Return its first value."""
     cdef Py_ssize_t p, stop
     cdef int64_t first, before, behind
@@ -410,28 +410,28 @@ cdef int64_t sweep_from(const Query *q, double weight, bint opening, bint every,
     return first
 
 
-cdef bint make_room(Sweep *s, Py_ssize_t n) noexcept nogil:
+cdef bint make_room(Sweep* s, Py_ssize_t n) noexcept nogil:
     """Allocate memory for a query of n rows, in one piece."""
     cdef Py_ssize_t leaves = 2
-    cdef char *memory
+    cdef char* memory
     while leaves < n:
         leaves *= 2
-    memory = <char *>malloc(
+    memory = <char*>malloc(
         n * (2 * sizeof(Row) + sizeof(Track) + 2 * sizeof(Py_ssize_t)) + (n + 1) * sizeof(Py_ssize_t)
         + (n + 1) * (sizeof(Above) + sizeof(int64_t)) + (leaves + 1) * sizeof(Crossing)
         + 2 * leaves * sizeof(Py_ssize_t) + (2 * n + 3) * sizeof(double))
     if memory == NULL:
         return False
-    s.rows = <Row *>memory
+    s.rows = <Row*>memory
     s.tied = s.rows + n
-    s.tracks = <Track *>(s.tied + n)
-    s.order = <Py_ssize_t *>(s.tracks + n)
+    s.tracks = <Track*>(s.tied + n)
+    s.order = <Py_ssize_t*>(s.tracks + n)
     s.first = s.order + 2 * n
-    s.above = <Above *>(s.first + n + 1)
-    s.parts = <int64_t *>(s.above + n + 1)
-    s.crossings = <Crossing *>(s.parts + n + 1)
-    s.winners = <Py_ssize_t *>(s.crossings + leaves + 1)
-    s.passing = <double *>(s.winners + 2 * leaves)
+    s.above = <Above*>(s.first + n + 1)
+    s.parts = <int64_t*>(s.above + n + 1)
+    s.crossings = <Crossing*>(s.parts + n + 1)
+    s.winners = <Py_ssize_t*>(s.crossings + leaves + 1)
+    s.passing = <double*>(s.winners + 2 * leaves)
     return True
 
 
@@ -468,8 +468,8 @@ cdef class Combined:
         """Find the exact order of a query at a weight, or just behind it. Equal numbers are ties."""
         cdef Sweep s
         cdef Query query = self.query(q, run_in(self.a, 0))
-        cdef const Track *above
-        cdef const Track *track
+        cdef const Track* above
+        cdef const Track* track
         cdef Gap gap
         cdef Py_ssize_t i
         cdef int64_t place = 0
@@ -484,7 +484,7 @@ cdef class Combined:
                 if behind or side_at(&gap, weight, s.convex) != 0:
                     place -= 1
             for row in range(s.first[i], s.first[i + 1]):
-                out[<Py_ssize_t>-s.rows[row].score] = place
+                out[<Py_ssize_t>-s.rows[row].key] = place
         free(s.rows)
 
 
@@ -535,8 +535,8 @@ cdef class Sweeper:
         cdef int thread
         cdef bint of_pairs = self.task.formula == PAIR_ACCURACY or self.task.formula == KENDALL_TAU
         cdef Change[::1] out
-        cdef Sweep *sweeps = <Sweep *>calloc(self.n_threads, sizeof(Sweep))
-        cdef Changes *changes = <Changes *>calloc(self.n_threads, sizeof(Changes))
+        cdef Sweep* sweeps = <Sweep*>calloc(self.n_threads, sizeof(Sweep))
+        cdef Changes* changes = <Changes*>calloc(self.n_threads, sizeof(Changes))
         try:
             if sweeps == NULL or changes == NULL:
                 raise MemoryError
@@ -572,7 +572,7 @@ cdef class Sweeper:
             free(changes)
 
     cdef int64_t sweep_query(
-        self, Py_ssize_t q, double start, bint opening, Sweep *s, Changes *changes
+        self, Py_ssize_t q, double start, bint opening, Sweep* s, Changes* changes
     ) noexcept nogil:
         cdef Query query = self.combined.query(q, run_in(self.gains, 0))
         s.task = self.task

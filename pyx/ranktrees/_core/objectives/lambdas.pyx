@@ -74,7 +74,7 @@ cdef enum:
 
 
 cdef struct Ranked:
-    double score
+    double key  # by which rows are ranked: a score, a gain or a grade
     int64_t position
 
 
@@ -92,13 +92,13 @@ cdef inline void sort_run(const double* scores, int64_t start, int64_t n, Ranked
         score = scores[start + i]
         k = places[above[i]]
         places[above[i]] += 1
-        out[k].score = score if score == score else -INFINITY  # NaN has no place in an order
+        out[k].key = score if score == score else -INFINITY  # NaN has no place in an order
         out[k].position = start + i
     for i in range(1, n):
-        if out[i - 1].score < out[i].score:
+        if out[i - 1].key < out[i].key:
             row = out[i]
             k = i
-            while k > 0 and out[k - 1].score < row.score:
+            while k > 0 and out[k - 1].key < row.key:
                 out[k] = out[k - 1]
                 k -= 1
             out[k] = row
@@ -112,12 +112,12 @@ cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t 
     """
     cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, _step
     for _step in range(min(middle, n - middle)):
-        first = rows[i].score >= rows[j].score
+        first = rows[i].key >= rows[j].key
         out[k] = rows[j ^ ((i ^ j) & -first)]  # i if first else j
         i += first
         j += 1 - first
         k += 1
-        first = rows[i_end].score >= rows[j_end].score
+        first = rows[i_end].key >= rows[j_end].key
         out[k_end] = rows[i_end ^ ((i_end ^ j_end) & -first)]  # j_end if first else i_end
         j_end -= first
         i_end -= 1 - first
@@ -263,7 +263,7 @@ def ideals(
         rows = sort_query(run_in(gains, offsets[q]), n, &room)
         sum = 0.0
         for i in range(min(n, discounts.shape[0])):
-            sum = sum + rows[i].score * discounts[i]
+            sum = sum + rows[i].key * discounts[i]
         out[q] = sum
 
 
@@ -572,11 +572,11 @@ cdef void undecided_gradients(
     cdef double curvature = 1.0 if pairing.pairs == SQUARED_HINGE else 0.25 * pairing.sigma * pairing.sigma
     cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
     for i in range(n):
-        total += rows[i].score
+        total += rows[i].key
     while first < n:
-        grade = rows[first].score
+        grade = rows[first].key
         last = first
-        while last < n and rows[last].score == grade:
+        while last < n and rows[last].key == grade:
             last += 1
         if pairing.worth == NULL:
             pull = (n - last) - first
@@ -750,7 +750,7 @@ cdef class PairKernel:
                     for j in range(i + 1, n):
                         b = start + rows[j].position
                         if self.grades[a] != self.grades[b]:
-                            gap = rows[i].score - rows[j].score
+                            gap = rows[i].key - rows[j].key
                             weight = 0.5 * (self.weights[a] + self.weights[b]) if weighted else 1.0
                             count = count + weight
                             if self.pairing.pairs == SQUARED_HINGE:
