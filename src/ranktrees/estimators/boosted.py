@@ -55,7 +55,8 @@ from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
 from ranktrees.model.costs import used_features
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.objectives import BY_NAME, Logistic, PreparedObjective, as_objective
+from ranktrees.objectives import Logistic, PreparedObjective, as_objective
+from ranktrees.objectives.named import BY_NAME
 from ranktrees.objectives.pointwise import Softmax
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
@@ -456,7 +457,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _check_what_is_learned(self, objective: Objective, data: FitData) -> None:
         """Refuse labels, and parameters that do not go with these rows; warn of what is hardly meant."""
         if data.preferences is None:
-            objective.check_labels(data.share.some_of_all(data.labels))
+            objective.check_labels(data.share.labels_to_check(data.labels))
         self._refuse_fewer_trees(self._n_earlier, "max_iter")
         if self.query_subsample < 1 and not data.qid_given:
             raise ValueError(
@@ -616,15 +617,15 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _check_labels_to_follow(self, objective: Objective, data: FitData, held_out: FitData | None) -> None:
         """Raise if the measure or the loss to follow does not accept the labels of its rows."""
         if (measure := self._measure_to_follow(data)) is not None:
-            measure.check_labels(data.share.some_of_all(data.labels))
+            measure.check_labels(data.share.labels_to_check(data.labels))
         if held_out is None:
             return
         if (measure := self._measure_to_follow(held_out)) is not None:
-            followed = held_out.share.some_of_all(held_out.labels)
+            followed = held_out.share.labels_to_check(held_out.labels)
             measure.check_labels(followed, held_out.y_name)
             measure.warn_of_labels(followed, held_out.y_name)
         elif data.preferences is None and held_out.preferences is None:
-            labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
+            labels = [rows.share.labels_to_check(rows.labels) for rows in (data, held_out)]
             with _followed_by_the_loss(held_out):
                 # of both: training rows have what the loss needs in any case, such as a positive label
                 objective.check_labels(np.concatenate(labels))

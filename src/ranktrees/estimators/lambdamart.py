@@ -19,8 +19,9 @@ from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.evaluation.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
-from ranktrees.objectives import BY_NAME, Objective
+from ranktrees.objectives import Objective
 from ranktrees.objectives.by_measure import GAPS
+from ranktrees.objectives.named import BY_NAME
 from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 from ranktrees.rows.feedback import NOTHING, Feedback
 from ranktrees.support.listed import in_order

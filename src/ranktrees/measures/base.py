@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ranktrees._core.measures import ranking
-from ranktrees.measures.parameters import CHECKS, typed
-from ranktrees.measures.rows import column, grouped, read_only
+from ranktrees.measures.checks import CHECKS, typed
+from ranktrees.measures.rows import arranged, checked_rows, column, read_only
 from ranktrees.processes.communicator import ALONE
-from ranktrees.rows import require_finite_sum
+from ranktrees.rows import MissingQueryWarning, qid_of, require_finite_sum, warn_of_order
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -87,11 +87,10 @@ class Measure:
     def __init__(self, **parameters: Any) -> None:
         unknown = sorted(set(parameters) - set(self.defaults))
         if unknown:
+            how = f"; a cutoff is written {self.name} @ k" if "k" in unknown and "at" in self.defaults else ""
             raise TypeError(
                 f"{self.name} has no parameter {', '.join(map(repr, unknown))}: "
-                f"it has {', '.join(self.defaults) or 'none'}"
-                + f"; a cutoff is written {self.name} @ k"
-                * ("k" in unknown and "at" in self.defaults)
+                f"it has {', '.join(self.defaults) or 'none'}{how}"
             )
         for name, default in self.defaults.items():
             self.__dict__[name] = self._checked(name, parameters.get(name, default))
@@ -181,7 +180,7 @@ class Measure:
                 f"{self.name}(y_true, y_score) needs both labels and scores"
                 + f"; a cutoff is written {self.name} @ {y_true}" * isinstance(y_true, Integral)
             )
-        labels, scores, offsets, weights = grouped(measure, y_true, y_score, qid, sample_weight)
+        labels, scores, offsets, weights = _grouped(measure, y_true, y_score, qid, sample_weight)
         value = measure.mean(labels, scores, offsets, weights)
         measure.warn_if_undefined(value)
         return value
@@ -549,6 +548,29 @@ class Preset(property):
         def __get__(  # type: ignore[override]
             self, instance: Any, owner: type | None = None, /
         ) -> Measure: ...
+
+
+def _grouped(
+    measure: Measure,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    qid: IdsLike | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the arguments of `Measure.mean`, from what users pass."""
+    warn_of_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
+    scores = column("y_score", y_score, finite=False)
+    labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
+    measure.check_labels(labels, "y_true")
+    measure.warn_of_labels(labels, "y_true")
+    if measure.by_query and len(labels) > 1 and qid is None and qid_of(y_true) is None:
+        warn(
+            f"{measure} was taken without query ids, so all {len(labels)} rows were treated as one query. "
+            "Pass qid= (one id per row), or a y_true whose index has a level named 'qid'; if all rows belong "
+            "to one query, pass zeros.",
+            MissingQueryWarning,
+        )
+    return labels, arranged(order, scores), offsets, weights
 
 
 def weighted_mean(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from ranktrees.measures.base import Measure, Preset, quotient
-from ranktrees.measures.parameters import percentages
+from ranktrees.measures.checks import percentages
 from ranktrees.processes.communicator import ALONE
 
 if TYPE_CHECKING:

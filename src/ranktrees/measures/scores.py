@@ -11,7 +11,7 @@ from ranktrees.measures.discounted import DCG, ERR, NDCG
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.measures.parameters import Ties
+    from ranktrees.measures.checks import Ties
     from ranktrees.support.annotations import IdsLike, Worth
 
 

@@ -55,7 +55,7 @@ import numpy as np
 from ranktrees._core.support.dtypes import NODE as NODE_IN_MEMORY
 
 if TYPE_CHECKING:
-    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.model.arrays import ModelArrays
 
 __all__ = ["dumps", "loads"]
 
@@ -77,7 +77,7 @@ SIZE = struct.Struct("<Q")
 DIGEST_SIZE = 32
 
 
-def dumps(ensemble: Ensemble) -> bytes:
+def dumps(ensemble: ModelArrays) -> bytes:
     """Write an ensemble.
 
     Parameters
@@ -185,7 +185,7 @@ def loads(data: Any) -> dict[Any, Any]:
     }
 
 
-def _body(ensemble: Ensemble) -> bytes:
+def _body(ensemble: ModelArrays) -> bytes:
     values, _ = ensemble.category_table
     most = max(0 if each is None else len(each) for each in ensemble.categories)
     version = 1 if most <= MOST_CATEGORIES_IN_1 else 2
@@ -206,7 +206,7 @@ def _body(ensemble: Ensemble) -> bytes:
     return b"".join(parts)
 
 
-def _spelt_columns(ensemble: Ensemble) -> bytes:
+def _spelt_columns(ensemble: ModelArrays) -> bytes:
     columns = {"feature_names": ensemble.feature_names, "category_levels": dict(ensemble.category_levels)}
     return json.dumps(columns, allow_nan=False).encode("ascii")
 

@@ -28,7 +28,7 @@ from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 
 if TYPE_CHECKING:
-    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.model.arrays import ModelArrays
     from ranktrees.support.annotations import RowsLike
 
 __all__ = ["Scorer"]
@@ -73,7 +73,7 @@ class Scorer:
     True
     """
 
-    def __init__(self, ensemble: Ensemble) -> None:
+    def __init__(self, ensemble: ModelArrays) -> None:
         plans = np.zeros(ensemble.n_trees, PLAN)
         _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
         in_units = _in_units(ensemble, plans)
@@ -225,7 +225,7 @@ class _Questions:
     goes left, 1 goes right. Splits with equal answers share a plane.
     """
 
-    def __init__(self, ensemble: Ensemble, in_units: np.ndarray) -> None:
+    def __init__(self, ensemble: ModelArrays, in_units: np.ndarray) -> None:
         nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
         self.columns: list[Any] = []
         self.planes: Any = []  # a list, and in the end an array
@@ -281,7 +281,7 @@ class _Questions:
             part_before = part
         self.plane_of_node[asking], self.code_of_node[asking] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble: Ensemble, asking: np.ndarray, in_units: np.ndarray) -> None:
+    def _ask_categories(self, ensemble: ModelArrays, asking: np.ndarray, in_units: np.ndarray) -> None:
         fits = self._fits_walks(ensemble.nodes["feature"][asking[0]])
         if fits:
             sets = ensemble.nodes["categories"][asking]
@@ -305,7 +305,7 @@ class _Questions:
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
         self.answers += list(answers)
 
-    def encoder(self, ensemble: Ensemble) -> Any:
+    def encoder(self, ensemble: ModelArrays) -> Any:
         """Make what turns values into codes."""
         columns = np.array(self.columns, COLUMN)
         column_of_feature = np.full(ensemble.n_features, -1, np.int32)
@@ -316,7 +316,7 @@ class _Questions:
             columns, self.planes, answers, categories, ensemble.category_codes, column_of_feature
         )
 
-    def of_walks(self, ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
+    def of_walks(self, ensemble: ModelArrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
         nodes = ensemble.nodes
@@ -325,7 +325,7 @@ class _Questions:
         return planes, codes
 
 
-def _in_units(ensemble: Ensemble, plans: np.ndarray) -> np.ndarray:
+def _in_units(ensemble: ModelArrays, plans: np.ndarray) -> np.ndarray:
     """Per tree, whether all inner nodes for all rows of a block cost less than a walk for each row."""
     node, _ = NODE[simd.level()]
     n_categorical = np.diff(
@@ -339,7 +339,7 @@ def _walk(plans: np.ndarray) -> np.ndarray:
     return WALK[0] + WALK[1] * plans["depth"]
 
 
-def _program(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
+def _program(ensemble: ModelArrays, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
     """Make what the kernels run.
 
     A block with so few rows that this costs less is walked, sixteen trees at a time.
@@ -352,7 +352,7 @@ def _program(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_un
     return _kernels.Program(plans, units, walks, int(price / max(1.0, walk.sum())))
 
 
-def _units(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
+def _units(ensemble: ModelArrays, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
     """Group the trees, write units of those that are done so, and complete the plans."""
     groups = np.zeros(ensemble.n_trees, GROUP)
     n_groups, n_nodes, n_values = _kernels.group_trees(plans, in_units.view(np.uint8), groups)
@@ -374,7 +374,7 @@ def _units(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_unit
     return _kernels.Units(groups, units, tables, most_units, bench_size)
 
 
-def _walks(ensemble: Ensemble, questions: _Questions) -> Any:
+def _walks(ensemble: ModelArrays, questions: _Questions) -> Any:
     """Lay the trees out for walks."""
     nodes, values = np.zeros(len(ensemble.nodes), np.uint64), np.zeros(len(ensemble.nodes))
     planes, codes = questions.of_walks(ensemble)
