@@ -313,7 +313,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return Prices(costs, self.cost_weight, used, self.cost_rule)
 
     def _growers(
-        self, mapper: BinMapper, codes: Any, n_threads: int, prices: Prices, share: Share, **rules: Any
+        self, mapper: BinMapper, codes: Any, n_threads: int, prices: Prices, share: Share, **settings: Any
     ) -> Callable[[], TreeGrower]:
         """Return a function that makes a tree grower on these codes, at the current prices."""
         ranks, counts = share.communicator, None
@@ -357,7 +357,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             min_samples_leaf=int(self.min_samples_leaf),
             n_threads=n_threads,
             share=share,
-            **rules,
+            **settings,
         )
 
     def _open_context(self, n_iterations: int, X: RowsLike, y: ArrayLike | None) -> Any:

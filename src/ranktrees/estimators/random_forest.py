@@ -211,7 +211,7 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self._check_samples(n_earlier)
         costs = self._costs()
         if self.oob_score:
-            self._oob_measure().check_labels(data.share.some_of_all(data.labels))
+            self._oob_measure().check_labels(data.share.labels_to_check(data.labels))
         else:
             warn_of_no_more_trees(n_earlier, self.n_estimators, "n_estimators")
         ranks.at("the cuts")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ranktrees._core.growing import rounding
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.parallel import threads_for
 
@@ -85,7 +85,7 @@ class RoundedRows:
         The number of the rows of the tree, of all ranks.
     """
 
-    def __init__(self, n_rows: int, share: Share = ALL) -> None:
+    def __init__(self, n_rows: int, share: Share = ALL_ROWS) -> None:
         self.share = share
         self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)

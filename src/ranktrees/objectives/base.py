@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from ranktrees._core.objectives.dealing import Deal
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.values import narrowed
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.numeric import is_real
@@ -82,7 +82,7 @@ class Objective:
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         """Prepare the objective for a training set.
 
@@ -150,7 +150,7 @@ class PreparedObjective:
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> None:
         self.objective: Any = objective
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)

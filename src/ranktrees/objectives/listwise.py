@@ -10,7 +10,7 @@ import numpy as np
 from ranktrees import measures
 from ranktrees._core.objectives import lists, losses
 from ranktrees.objectives.base import Objective, PreparedObjective
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.numeric import is_whole
 
@@ -69,7 +69,7 @@ class ListNet(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         highest = np.maximum.reduceat(labels, offsets[:-1])
         masses = np.empty(len(labels))
@@ -136,7 +136,7 @@ class XENDCG(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         masses = 1.0 + measures.gains(labels, self.gain)
         return _Shares(masses, 0.5, self, labels, weights, offsets, n_threads, share)
@@ -191,6 +191,6 @@ class QueryRMSE(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         return _Centred(self, labels, weights, offsets, n_threads, share)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktrees._core.objectives import losses
 from ranktrees.objectives.base import NarrowLabels, Objective, number_in
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 
 if TYPE_CHECKING:
     from ranktrees.objectives.base import PreparedObjective
@@ -83,7 +83,7 @@ class SquaredError(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         kernels = losses.squared_gradients, losses.squared_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
@@ -124,7 +124,7 @@ class AbsoluteError(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         kernels = losses.sloped_gradients, losses.sloped_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (-1.0, 1.0))
@@ -179,7 +179,7 @@ class Quantile(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         kernels = losses.sloped_gradients, losses.sloped_losses
         slopes = -float(self.quantile), 1.0 - float(self.quantile)
@@ -238,7 +238,7 @@ class Poisson(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         kernels = losses.poisson_gradients, losses.poisson_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
@@ -309,7 +309,7 @@ class Logistic(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         kernels = losses.logistic_gradients, losses.logistic_losses
         prepared = _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (1.0, 1.0))
@@ -390,7 +390,7 @@ class Softmax(Objective):
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> PreparedObjective:
         kernels = losses.class_gradients, losses.class_losses
         prepared = _Pointwise(

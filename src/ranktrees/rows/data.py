@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.processes.communicator import ALONE, Communicator
-from ranktrees.processes.sharing import ALL, Share
+from ranktrees.processes.sharing import ALL_ROWS, Share
 from ranktrees.rows.batches import Batches
 from ranktrees.rows.feedback import NOTHING, Feedback, Preferences
 from ranktrees.rows.frames import OrderedLevels, frame_columns, warn_of_order
@@ -101,7 +101,7 @@ class FitData:
     offsets: np.ndarray
     qid_given: bool
     classes: np.ndarray | None = None
-    share: Share = ALL
+    share: Share = ALL_ROWS
     preferences: Preferences | None = None
     positions: np.ndarray | None = None
     y_name: str = "y"
@@ -556,7 +556,7 @@ def _join(
     holders, by_id = {y_name: y, X_name: X}, communicator is not None and not communicator.alone
     queries = find_queries(n_rows, ids, holders, by_id=by_id)
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
-    share, own_ids = ALL, None
+    share, own_ids = ALL_ROWS, None
     if communicator is not None:
         (name, source), *_ = [*sources_of(ids, holders).items(), ("qid", None)]
         if source is not None and name not in sizes:  # sizes have no ids
@@ -621,10 +621,11 @@ def _refuse_other_orders(X: RowsLike, levels: dict[int, Any], gathered: list[dic
             if isinstance(one, OrderedLevels) and not (isinstance(other, OrderedLevels) and other == one):
                 columns = frame_columns(X)
                 name = column if columns is None else columns[column][0]
+                how = "" if isinstance(other, OrderedLevels) else ", in no order,"
                 raise ValueError(
-                    f"column {name!r} of X has the ordered levels {one} on one rank, and {other}"
-                    f"{', in no order,' * (not isinstance(other, OrderedLevels))} on another; expected one "
-                    "order: convert the column by .astype to one CategoricalDtype on all ranks."
+                    f"column {name!r} of X has the ordered levels {one} on one rank, and {other}{how} on "
+                    "another; expected one order: convert the column by .astype to one CategoricalDtype on "
+                    "all ranks."
                 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranktrees._core.rows import sampling
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.support.parallel import threads_for
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RowSampler:
         query_subsample: float = 1.0,
         exact: bool = False,
         seed: int = 0,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         n_threads: int = 1,
     ) -> None:
         self.offsets = offsets
@@ -297,5 +297,5 @@ def _keep(
         positions=None if data.positions is None else data.positions[rows],
         order=rows if data.order is None else data.order[rows],
         offsets=offsets,
-        share=data.share.kept(offsets, units, units_of_all, by_query=by_query),
+        share=data.share.subset(offsets, units, units_of_all, by_query=by_query),
     )
