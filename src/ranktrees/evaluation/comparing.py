@@ -554,9 +554,11 @@ def _t_test(
 def _bootstrap(
     student: _Student, steps: np.ndarray, step: float, confidence: float, n_resamples: int, seed: int
 ) -> tuple[float, float, float]:
-    turned = np.sort(-steps)
-    sign = -1 if turned.tolist() > steps.tolist() else 1  # a and b may change places: the draws stay the same
-    steps = turned if sign < 0 else steps
+    negated = np.sort(-steps)
+    sign = (
+        -1 if negated.tolist() > steps.tolist() else 1
+    )  # a and b may change places: the draws stay the same
+    steps = negated if sign < 0 else steps
     sums = np.empty(n_resamples, np.int64)
     sampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
     sums -= steps.sum()

@@ -94,10 +94,10 @@ class Preferences:
         >>> judged.first, judged.second, judged.for_first, judged.for_second
         (array([0]), array([1]), array([2.]), array([1.]))
         """
-        turned = pairs[:, 0] > pairs[:, 1]
+        reversed_pairs = pairs[:, 0] > pairs[:, 1]
         first, second = pairs.min(1), pairs.max(1)
         judged = weights * targets, weights * (1.0 - targets)
-        for_first, for_second = np.where(turned, judged[::-1], judged)
+        for_first, for_second = np.where(reversed_pairs, judged[::-1], judged)
         order = np.lexsort((for_second, for_first, second, first))  # in a pair by value: one order of sums
         first, second = first[order], second[order]
         starts = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(second, prepend=-1))
