@@ -484,9 +484,9 @@ def _compare(
     counts = ~np.isnan(differences)
     n_queries = int(np.count_nonzero(counts))
     if n_queries < 2:
+        why = ": without qid= all rows are one query" if len(counts) == 1 and measure is not None else ""
         raise ValueError(
-            f"a comparison needs at least two queries where both rankers have a value, got {n_queries}"
-            + ": without qid= all rows are one query" * (len(counts) == 1 and measure is not None)
+            f"a comparison needs at least two queries where both rankers have a value, got {n_queries}{why}"
         )
     a, b = values_a[counts], values_b[counts]
     steps, step = _in_steps(a, b)

@@ -176,10 +176,8 @@ class Measure:
         if y_true is None and y_score is None and qid is None and sample_weight is None:
             return measure
         if y_true is None or y_score is None:
-            raise TypeError(
-                f"{self.name}(y_true, y_score) needs both labels and scores"
-                + f"; a cutoff is written {self.name} @ {y_true}" * isinstance(y_true, Integral)
-            )
+            how = f"; a cutoff is written {self.name} @ {y_true}" if isinstance(y_true, Integral) else ""
+            raise TypeError(f"{self.name}(y_true, y_score) needs both labels and scores{how}")
         labels, scores, offsets, weights = _grouped(measure, y_true, y_score, qid, sample_weight)
         value = measure.mean(labels, scores, offsets, weights)
         measure.warn_if_undefined(value)

@@ -172,6 +172,6 @@ def _numbers(values: Any, what: str, expected: str) -> np.ndarray:
     except ValueError as error:  # nested lists of different lengths
         raise ValueError(f"{what} {as_seen(values)}; expected {expected}") from error
     if numbers.dtype.kind not in "biuf":
-        seen = as_seen(values) + f" and dtype {numbers.dtype}" * (numbers.ndim > 0)
+        seen = as_seen(values) + (f" and dtype {numbers.dtype}" if numbers.ndim else "")
         raise ValueError(f"{what} {seen}; expected {expected}")
     return numbers.astype(np.float64, copy=False)
