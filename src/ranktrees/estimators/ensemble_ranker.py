@@ -16,7 +16,7 @@ from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.estimators.columns import recoded
-from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
+from ranktrees.estimators.fitted import FittedTrees, require_trees_only
 from ranktrees.estimators.fitting import TreeEnsembleEstimator
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
@@ -442,7 +442,7 @@ def _averaged(model: Any) -> FittedTrees:
             "BaggingRegressor or a VotingRegressor of these."
         )
     check_is_fitted(own)
-    whole_ensemble(own)
+    require_trees_only(own, "average predictions")
     if own._link is not None:
         raise ValueError(
             f"models has {own!r}, whose predictions are not sums over trees; expected models whose "
