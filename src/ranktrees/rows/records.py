@@ -93,13 +93,13 @@ class Records:
         if column not in self._levels:
             return _number(value, lambda: self._named(row, column))
         try:
-            kinds = self._kinds[column]
-            unseen = hash(value) is not None and not is_missing(value)
+            hash(value)
         except TypeError:
             raise ValueError(
                 f"{self._named(row, column)} holds {as_seen(value)}; expected a category: pass one value."
             ) from None
-        if unseen and kinds and kind_of(value) not in kinds:
+        kinds = self._kinds[column]
+        if kinds and not is_missing(value) and kind_of(value) not in kinds:
             raise of_other_kind(value, self._levels[column], kinds, self._named(row, column))
         return np.nan
 
