@@ -10,6 +10,7 @@ from ranktrees.estimators import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
+    RecordScorer,
 )
 from ranktrees.estimators.parameters import look_up_in_package as _look_up
 from ranktrees.evaluation.best import best_rows
@@ -63,6 +64,7 @@ __all__ = [
     "QueryKFold",
     "QueryShuffleSplit",
     "RandomForestRanker",
+    "RecordScorer",
     "WithSourceRows",
     "as_measure",
     "best_rows",

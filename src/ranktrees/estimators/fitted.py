@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -129,6 +129,10 @@ class FittedTrees(KnownParameters):
     def _finish(self, scores: np.ndarray) -> np.ndarray:
         """Turn scores into predictions."""
         return scores
+
+    def _methods(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+        """Return how each method of rows makes what it returns of their scores."""
+        return {"predict": self._finish}
 
     def save(self, path: PathLike) -> None:
         r"""Write the trees to a file. They give the same scores as this estimator.
@@ -526,10 +530,22 @@ class FittedTrees(KnownParameters):
 
 
 def whole_ensemble(model: Any) -> Ensemble:
+    require_trees_only(model, "pickle the estimator")
+    return model.ensemble_
+
+
+def require_trees_only(model: Any, instead: str) -> None:
+    """Refuse a model that adds its trees to the predictions of another kind of model.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    instead : str
+        What to do instead, for the message.
+    """
     if (foreign := model._foreign_init()) is not None:
         raise ValueError(
             f"{type(model).__name__} is not one ensemble: boosting started from {foreign!r}, and its trees "
-            "are added to the predictions of that model; expected trees only: pickle the estimator instead, "
-            "or start from an estimator of ranktrees."
+            f"are added to the predictions of that model; expected trees only: {instead} instead, or start "
+            "from an estimator of ranktrees."
         )
-    return model.ensemble_
