@@ -182,7 +182,8 @@ def dump_trec_run(
     ----------
     path : str, path-like or binary file
         The file to write. With the suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` it is compressed, as
-        for :func:`load_letor`. It takes its place once it is complete. An open binary file is left open.
+        for :func:`load_letor`. It takes its place once it is complete. An open binary file is left open. Ids
+        are written in UTF-8.
     scores : array-like of shape (n_rows,)
         Scores from -1e38 to 1e38. Higher scores rank first, and rows with equal scores keep their order.
     qid : array-like of shape (n_rows,)
