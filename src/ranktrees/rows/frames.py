@@ -47,6 +47,18 @@ def frame_columns(X: RowsLike) -> list[tuple[Any, Any]] | None:
     return None
 
 
+def column_of(values: Any) -> Any:
+    """Return a pandas Series of some values, of their own type if pandas has it."""
+    import pandas as pd
+
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.tolist()
+    try:
+        return pd.Series(values)
+    except UnicodeEncodeError:  # pandas' strings cannot hold surrogates
+        return pd.Series(values, dtype=object)
+
+
 def warn_of_order(named: dict[str, Any]) -> None:
     """Warn if pandas indexes are the same but in another order, since rows are matched by position.
 
