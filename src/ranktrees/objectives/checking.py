@@ -78,6 +78,8 @@ def check_gradients(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from ranktrees.objectives import Custom, check_gradients
     >>> check_gradients("logistic", [0.0, 1.0, 1.0]).gradient_error < 1e-6
     True
     >>> def wrong(labels, scores, offsets):

@@ -1,9 +1,10 @@
 """Sort the rows of each query by score and evaluate a measure on the ranking: one value per query.
 
-The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open.
+The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open. Rows
+with score -inf are not retrieved: they are in the divisor of a measure, but have no rank.
 """
 from cython.parallel cimport prange, threadid
-from libc.math cimport NAN, floor, ldexp, sqrt
+from libc.math cimport INFINITY, NAN, floor, ldexp, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -126,8 +127,9 @@ cdef double pairs(const Row* rows, Py_ssize_t n, const Task* task,
     return of_pairs(task.formula, 2 * right + tied, n_pairs(n) - same_label, n_pairs(n) - same_score)
 
 
-cdef double value(const Row* rows, Py_ssize_t n, const Task* task, double by, double* one) noexcept nogil:
-    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n, task.at)
+cdef double value(const Row* rows, Py_ssize_t n, Py_ssize_t n_retrieved, const Task* task, double by,
+                  double* one) noexcept nogil:
+    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n_retrieved, task.at)
     cdef double total = 0.0
     cdef Above above
     above.found, above.survive = 0.0, 1.0
@@ -141,7 +143,8 @@ cdef double value(const Row* rows, Py_ssize_t n, const Task* task, double by, do
 cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t n, const Task* task,
                            int ties, bint known, double* by, double* scratch) noexcept nogil:
     cdef Row* rows = <Row*>scratch
-    cdef Py_ssize_t i, source, n_sorted = n
+    cdef Py_ssize_t i, source, n_sorted = n, n_retrieved = 0
+    cdef double divide_by
     cdef double* one = scratch + 4 * n
     cdef double* two = scratch + 5 * n + 1
     cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
@@ -152,6 +155,7 @@ cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t
         source = n - 1 - i if ties == REVERSE else i
         rows[i].key = scores[source]
         rows[i].gain = gains[source]
+        n_retrieved += scores[source] > -INFINITY
     of_query = task_of_query(task, rows, n)
     if not known and not of_all_pairs:
         by[0] = divisor(rows, n, &of_query, one, two)
@@ -161,7 +165,12 @@ cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t
     if of_query.formula < PAUC and of_query.at <= SHORT and of_query.at < n:
         n_sorted = lift_top(rows, n, of_query.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
-    return pairs(rows, n, &of_query, one, two) if of_all_pairs else value(rows, n, &of_query, by[0], one)
+    if of_all_pairs:
+        return pairs(rows, n, &of_query, one, two)
+    divide_by = by[0]
+    if of_query.formula == P and task.at == 0:
+        divide_by = <double>max(1, n_retrieved)
+    return value(rows, n, n_retrieved, &of_query, divide_by, one)
 
 
 cdef class Evaluator:
