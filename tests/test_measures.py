@@ -1046,17 +1046,17 @@ DIVISORS = {
 @pytest.mark.parametrize("measure", DIVISORS, ids=repr)
 def test_rows_that_were_not_retrieved_are_in_the_divisor_only(measure, at, ties):
     random = np.random.default_rng(0)
-    bound, divisor = measure(at=at, ties=ties, empty_query=0), DIVISORS[measure]
+    measure, divisor = measure(at=at, ties=ties, empty_query=0), DIVISORS[measure]
     for n in (1, 2, 5, 20, 90):
         for share in (0.0, 0.3, 0.9, 1.0):
             labels = random.integers(0, 4, n).astype(float)
             scores = np.where(random.random(n) < share, -np.inf, random.integers(0, 4, n))
             seen = scores > -np.inf
-            value = bound.of_query(labels, scores)
+            value = measure.of_query(labels, scores)
             if not (labels[seen] > 0).any():
                 assert value == 0.0
                 continue
-            expected = bound.of_query(labels[seen], scores[seen])
+            expected = measure.of_query(labels[seen], scores[seen])
             expected *= divisor(labels[seen], at) / divisor(labels, at)
             assert value == pytest.approx(expected, rel=1e-12)
 
@@ -1073,11 +1073,11 @@ def test_rows_that_were_not_retrieved_have_no_place_to_swap():
         P.deltas([0, 1], [1.0, -np.inf])
 
 
-def test_a_bound_measure_forgets_what_was_retrieved_before():
-    bound = P.bind(np.array([1.0, 0, 1, 0]), one_query(4))
-    assert bound.mean(np.array([3.0, 2, 1, 0])) == 0.5
-    assert bound.mean(np.array([3.0, -np.inf, -np.inf, -np.inf])) == 1.0
-    assert bound.mean(np.full(4, -np.inf)) == 0.0
+def test_a_prepared_measure_forgets_what_was_retrieved_before():
+    prepared = P.prepare(np.array([1.0, 0, 1, 0]), one_query(4))
+    assert prepared.mean(np.array([3.0, 2, 1, 0])) == 0.5
+    assert prepared.mean(np.array([3.0, -np.inf, -np.inf, -np.inf])) == 1.0
+    assert prepared.mean(np.full(4, -np.inf)) == 0.0
 
 
 @pytest.mark.parametrize(
