@@ -31,7 +31,7 @@ from ranktrees.formats.onnx import dump_onnx
 from ranktrees.formats.ranklib import dump_ranklib
 from ranktrees.formats.solr import dump_solr
 from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
-from ranktrees.inspection import contributions, tree_table
+from ranktrees.inspection import contributions, interactions, tree_table
 from ranktrees.measures import as_measure
 from ranktrees.meta import (
     BlendRanker,
@@ -76,6 +76,7 @@ __all__ = [
     "dump_ranklib",
     "dump_solr",
     "dump_xgboost",
+    "interactions",
     "load_catboost",
     "load_letor",
     "load_letor_folds",
