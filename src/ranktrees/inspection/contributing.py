@@ -76,7 +76,7 @@ def contributions(model: Any, X: RowsLike) -> Contributions:
 
     which a Gauss-Legendre rule with half as many points as there are features on the path computes exactly.
     Its terms are products of numbers between 0 and 1. The time for a row is proportional to the number of
-    nodes: a third of a microsecond for a tree of 64 leaves, after 40 for the first row.
+    nodes: a third of a microsecond for a tree of 64 leaves, after 25 for the first row.
 
     References
     ----------

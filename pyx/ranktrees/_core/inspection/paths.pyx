@@ -234,43 +234,48 @@ cdef class TreePaths:
 cdef void fill(const Paths* paths, const Split* splits, const double* points, int64_t* tables) noexcept nogil:
     """Fill the tables of a tree."""
     cdef int64_t n = paths.n_points, i, p, side
-    cdef const Split* parent
+    cdef const Split* split
     cdef double[3] through, adds, leaves, leaves_add
+    cdef bint has_above
     cdef int way
     for i in range(paths.n_forks):
-        for p in range(n):
-            if i:
-                parent = &splits[splits[i].parent]
-                find_factors(parent, splits[i].side, points[p], through, adds)
-                set_bits(tables + THROUGH * n + 3 * p, through, paths.forks[splits[i].parent].above >= 0)
-                set_bits(tables + ADDS * n + 3 * p, adds, paths.forks[splits[i].parent].above >= 0)
-            if paths.forks[i].has_leaf:
+        if i:
+            split = &splits[splits[i].parent]
+            has_above = paths.forks[splits[i].parent].above >= 0
+            for p in range(n):
+                find_factors(split, splits[i].side, points[p], has_above, through, adds)
+                set_bits(tables + THROUGH * n + 3 * p, through, has_above)
+                set_bits(tables + ADDS * n + 3 * p, adds, has_above)
+        if paths.forks[i].has_leaf:
+            split, has_above = &splits[i], paths.forks[i].above >= 0
+            for p in range(n):
                 for way in range(3):
                     leaves[way] = leaves_add[way] = 0
                 for side in range(2):
-                    if splits[i].sides[side].is_leaf:
-                        find_factors(&splits[i], side, points[p], through, adds)
+                    if split.sides[side].is_leaf:
+                        find_factors(split, side, points[p], has_above, through, adds)
                         for way in range(3):
-                            through[way] *= splits[i].sides[side].value
+                            through[way] *= split.sides[side].value
                             leaves[way] += through[way]
                             leaves_add[way] += through[way] * adds[way]
-                set_bits(tables + LEAVES * n + 3 * p, leaves, paths.forks[i].above >= 0)
-                set_bits(tables + LEAVES_ADD * n + 3 * p, leaves_add, paths.forks[i].above >= 0)
+                set_bits(tables + LEAVES * n + 3 * p, leaves, has_above)
+                set_bits(tables + LEAVES_ADD * n + 3 * p, leaves_add, has_above)
         tables += IN_TABLES * n
 
 
 cdef inline void find_factors(
-    const Split* split, int64_t side, double t, double* through, double* adds
+    const Split* split, int64_t side, double t, bint has_above, double* through, double* adds
 ) noexcept nogil:
-    cdef double share = split.sides[side].share, factor, factor_above
-    cdef bint goes, goes_above
+    cdef double share = split.sides[side].share, factor, above = 1, adds_above = 0
     cdef int way
-    for way in range(3):
-        goes, goes_above = way == side + 1, way > 0
-        factor = (1 - t) * share + t * goes
-        factor_above = (1 - t) * split.share_above + t * goes_above
-        through[way] = factor / factor_above
-        adds[way] = (goes - share) / factor - (goes_above - split.share_above) / factor_above
+    if has_above:
+        above = (1 - t) * split.share_above + t
+        adds_above = (1 - split.share_above) / above
+    through[0], adds[0] = share / split.share_above, 0
+    for way in range(1, 3):
+        factor = (1 - t) * share + t * (way == side + 1)
+        through[way] = factor / above if has_above else factor
+        adds[way] = ((way == side + 1) - share) / factor - adds_above
 
 
 cdef inline void set_bits(int64_t* table, const double* by_way, bint has_above) noexcept nogil:
