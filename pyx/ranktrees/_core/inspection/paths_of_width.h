@@ -151,12 +151,6 @@ TARGET INLINE void OF(walk)(const int64_t n, const int in_pairs, const Paths *pa
         depth = OF(leave)(n, in_pairs, paths, depth, room, out);
 }
 
-TARGET INLINE void OF(walk_all)(const int64_t n, const Paths *paths, int64_t n_blocks, const LANES *values,
-                                const ROOM *room, LANES *out) {
-    for (int64_t block = 0; block < n_blocks; block++)
-        OF(walk)(n, 0, paths, values + block * paths->n_columns, room, out + block * paths->n_places);
-}
-
 TARGET static void OF(contribute)(const Paths *paths, int64_t n_blocks, int in_pairs, double *memory,
                                   const double *from, double *to) {
     const int64_t n = paths->n_points;
@@ -168,24 +162,12 @@ TARGET static void OF(contribute)(const Paths *paths, int64_t n_blocks, int in_p
     for (int part = 0; part < 4; part++, free += n * paths->n_levels)
         *parts[part] = free;
     room.forks = (int64_t *)free;
-    if (in_pairs)
-        for (int64_t block = 0; block < n_blocks; block++)
-            OF(walk)(n, 1, paths, values + block * paths->n_columns, &room,
-                     out + block * number_of_pair(paths->n_places, 0));
-    else if (n == 1)
-        OF(walk_all)(1, paths, n_blocks, values, &room, out);
-    else if (n == 2)
-        OF(walk_all)(2, paths, n_blocks, values, &room, out);
-    else if (n == 3)
-        OF(walk_all)(3, paths, n_blocks, values, &room, out);
-    else if (n == 4)
-        OF(walk_all)(4, paths, n_blocks, values, &room, out);
-    else if (n == 5)
-        OF(walk_all)(5, paths, n_blocks, values, &room, out);
-    else if (n == 6)
-        OF(walk_all)(6, paths, n_blocks, values, &room, out);
-    else
-        OF(walk_all)(n, paths, n_blocks, values, &room, out);
+    const int64_t n_out = in_pairs ? number_of_pair(paths->n_places, 0) : paths->n_places;
+    for (int64_t block = 0; block < n_blocks; block++, values += paths->n_columns, out += n_out)
+        if (in_pairs)
+            OF(walk)(n, 1, paths, values, &room, out);
+        else
+            OF(walk)(n, 0, paths, values, &room, out);
 }
 
 #undef ROOM
