@@ -15,6 +15,7 @@ SCRIPTS = {
     "bench_classes.py": "--rounds 3 --sets digits",
     "bench_clicks.py": "--sets 1 --queries 30 --sessions 2",
     "bench_combining.py": "--queries 20 --rows 10 --jobs 1",
+    "bench_contributions.py": "--trees 2 --leaves 4 --queries 5 --rows 40 --repeats 1",
     "bench_fit.py": "speed --queries 10 --trees 2 --repeats 1 --threads 1",
     "bench_letor.py": "--rows 30 --features 4 --threads 1 --repeats 1",
     "bench_losses.py": "--queries 10 --repeats 1",

@@ -39,7 +39,7 @@ from ranktrees.formats.onnx import dump_onnx
 from ranktrees.formats.ranklib import dump_ranklib
 from ranktrees.formats.solr import dump_solr
 from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
-from ranktrees.inspection import contributions, tree_table
+from ranktrees.inspection import contributions, interactions, tree_table
 from ranktrees.measures import as_measure
 from ranktrees.meta import (
     BlendRanker,
@@ -87,6 +87,7 @@ __all__ = [
     "dump_trec_qrels",
     "dump_trec_run",
     "dump_xgboost",
+    "interactions",
     "judged_rows",
     "load_catboost",
     "load_letor",

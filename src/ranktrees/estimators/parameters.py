@@ -188,6 +188,7 @@ THEIRS_OF_METHODS = {
     "n_iter_no_change= and verbose= of the estimator, or its set_callbacks": ("callbacks",),
     "a data frame's columns": ("feature_name", "feature_names"),
     "ranktrees.contributions(model, X)": ("pred_contrib", "pred_contribs"),
+    "ranktrees.interactions(model, X)": ("pred_interactions",),
     "model.ensemble_.leaves(X)": ("pred_leaf",),
     "model.ensemble_.after(n).predict(X), which leaves out the first n trees": (
         "start_iteration",

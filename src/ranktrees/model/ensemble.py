@@ -263,7 +263,8 @@ class Ensemble:
         The nodes of all trees, one tree after another, each root first. The fields are ``cut``, the ``value``
         of the node (in a leaf: what it adds), the ``gain`` of its split, the ``count`` of rows seen in
         training, ``feature`` (-1 in a leaf), ``left`` and ``right`` (indices within the tree, above the
-        node's own), ``categories`` (-1 unless categorical) and ``missing_left`` (0 or 1).
+        node's own), ``categories`` (-1 unless categorical), ``missing_left`` (0 or 1) and ``cover``: for
+        trees of XGBoost, which do not know the ``count``, the hessian of the rows, otherwise 0.
     tree_offsets : array-like of shape (n_trees + 1,), int64
         Tree ``t`` is ``nodes[tree_offsets[t]:tree_offsets[t + 1]]``.
     n_features : int
@@ -1082,6 +1083,11 @@ def depths_of(nodes: np.ndarray, tree_offsets: np.ndarray) -> np.ndarray:
     depths = np.empty(len(nodes), np.int32)
     node_depths(nodes, tree_offsets, depths)
     return depths
+
+
+def covers_of(nodes: np.ndarray) -> np.ndarray:
+    """float64[n_nodes]: what the training rows of each node weigh; 0 where that is not known."""
+    return np.where(nodes["count"] > 0, nodes["count"], nodes["cover"]).astype(np.float64)
 
 
 def _depth(nodes: np.ndarray, tree_offsets: np.ndarray) -> int:

@@ -21,7 +21,8 @@ section        type                         meaning
 tree offsets   int64[n_trees + 1]           ``tree_offsets``
 nodes          ``NODE[n_nodes]``            56 bytes per node: float64 ``cut``, ``value``, ``gain``; int64
                                             ``count``; int32 ``feature``, ``left``, ``right``,
-                                            ``categories``; uint8 ``missing_left``; 7 zero bytes
+                                            ``categories``; uint8 ``missing_left``; 3 zero bytes;
+                                            float32 ``cover``
 bit sets       uint32[n_categorical][8]     ``bitsets``; in version 2 as many words as the largest code needs
 features       int16[n_features]            number of categories of each feature, -1 if not categorical; in
                                             version 2 int32
@@ -69,7 +70,8 @@ NODE = np.dtype(
         ("count", "<i8"),
         *((name, "<i4") for name in ("feature", "left", "right", "categories")),
         ("missing_left", "u1"),
-        ("unused", "u1", (7,)),
+        ("unused", "u1", (3,)),
+        ("cover", "<f4"),
     ]
 )
 HEAD = struct.Struct("<8sIQdB")

@@ -60,12 +60,13 @@ FAULTS = (
     "gain must be finite",
     "count must not be negative",
     "missing_left must be 0 or 1",
+    "cover must be finite and not negative",
     "every node but the root must be the child of exactly one node",
 )
 
 cdef enum:
     NO_FAULT = -1
-    PARENTS = 9
+    PARENTS = 10
 
 
 cdef int fault_of(
@@ -91,6 +92,8 @@ cdef int fault_of(
         return 7
     if node.missing_left > 1:
         return 8
+    if not (isfinite(node.cover) and node.cover >= 0):
+        return 9
     return NO_FAULT
 
 
