@@ -16,6 +16,7 @@ SCRIPTS = {
     "bench_clicks.py": "--sets 1 --queries 30 --sessions 2",
     "bench_combining.py": "--queries 20 --rows 10 --jobs 1",
     "bench_fit.py": "speed --queries 10 --trees 2 --repeats 1 --threads 1",
+    "bench_job.py": "--smoke --threads 1",
     "bench_letor.py": "--rows 30 --features 4 --threads 1 --repeats 1",
     "bench_losses.py": "--queries 10 --repeats 1",
     "bench_sparse.py": "accuracy --kinds one_hot --draws 1 --queries 20",
