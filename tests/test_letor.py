@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
+from fuzz.letor import compare
 from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
 from ranktrees.rows import letor
-from reference import letor as reference
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
@@ -336,32 +336,10 @@ feature_sets = st.dictionaries(st.integers(1, 12), values, max_size=6)
 )
 @settings(max_examples=500, deadline=None)
 def test_compiled_and_slow_reading_agree(content, n_bytes, dtype, n_features, missing, absent, n_threads):
-    options = {"n_features": n_features, "dtype": dtype, "missing": missing}
-    texts = [text.encode() for text in missing]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(letor, "_BLOCK_BYTES", n_bytes)
         patch.setattr(letor, "effective_n_threads", lambda *_: n_threads)
-        try:
-            rows = reference.read_letor(content, n_features or 2**31 - 1, dtype, texts)
-        except reference.MalformedLineError as error:
-            for sparse in (False, True):
-                with pytest.raises(ValueError, match=f"line {error}: (?!None)"):
-                    load(content, sparse=sparse, **options)
-            return
-        width = n_features or max((max(row[2], default=0) for row in rows), default=0)
-        if not rows or not width:
-            with pytest.raises(ValueError, match=r"holds no (rows|feature:value pair)"):
-                load(content, **options)
-            return
-        data = load(content, return_ids=True, absent=absent, **options)
-        sparse = load(content, sparse=True, **options)
-    np.testing.assert_array_equal(data.data, reference.dense(rows, width, dtype, absent), strict=True)
-    np.testing.assert_array_equal(data.qid, reference.queries(rows), strict=True)
-    assert data.target.tolist() == [row[0] for row in rows]
-    assert data.ids.tolist() == [row[3].decode("utf-8", "surrogateescape") for row in rows]
-    np.testing.assert_array_equal(sparse.data.toarray(), reference.dense(rows, width, dtype, 0), strict=True)
-    assert sparse.data.has_canonical_format
-    assert np.all(sparse.data.data != 0)
+        compare(content, dtype=dtype, missing=missing, n_features=n_features, absent=absent)
 
 
 digits = st.text("0123456789", max_size=25)
