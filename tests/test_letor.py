@@ -580,6 +580,18 @@ def test_masked_entries_are_missing(dtype):
     np.testing.assert_array_equal(load(dump(X, [0, 1, 2], [7, 7, 8]), absent=np.nan).data, given)
 
 
+@pytest.mark.parametrize(("encoding", "place"), [("utf-8", b"M\xc3\xbcnchen"), ("latin-1", b"M\xfcnchen")])
+def test_dump_encodes_as_load_decodes(encoding, place):
+    ids, qid = ["Fuß 1", ""], ["München", "q2"]
+    content = dump(np.eye(2), [1, 0], qid, ids=ids, encoding=encoding)
+    assert b"qid:" + place in content
+    read = load(content, return_ids=True, encoding=encoding)
+    assert read.qid.tolist() == qid
+    assert read.ids.tolist() == ids
+    kept = load(content, return_ids=True, encoding="ascii")  # as surrogates
+    assert dump(kept.data, kept.target, kept.qid, ids=kept.ids, encoding="ascii") == content
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_dump_compresses_by_suffix(tmp_path, suffix):
     path = tmp_path / f"train.txt{suffix}"
@@ -647,6 +659,12 @@ def test_dump_takes_the_path_first(given, tmp_path):
         ({"ids": ["a"]}, r"ids has shape \(1,\)"),
         ({"ids": ["a", "b\nc"]}, "expected single lines"),
         ({"ids": ["a", " b"]}, "expected single lines"),
+        (
+            {"ids": ["a", "€"], "encoding": "latin-1"},
+            "ids holds '€', which encoding='latin-1' cannot write; .*utf-8",
+        ),
+        ({"qid": ["a", "я"], "encoding": "latin-1"}, "qid holds 'я', which encoding='latin-1' cannot write"),
+        ({"encoding": "utf-16"}, "encoding='utf-16'; expected the name of an encoding that has ASCII in it"),
         ({"X": [[0, 1], [np.nan, 2]], "keep_zeros": False}, "Leave keep_zeros out"),
         ({"X": np.empty((0, 2)), "y": [], "qid": []}, "0 sample"),
     ],

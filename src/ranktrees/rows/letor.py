@@ -320,6 +320,7 @@ def dump_letor(
     *,
     ids: ArrayLike | None = None,
     keep_zeros: bool | None = None,
+    encoding: str = "utf-8",
 ) -> None:
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
@@ -348,6 +349,8 @@ def dump_letor(
     keep_zeros : bool, default=None
         Whether to write zeros. If None, they are written only if a dense `X` holds NaN, because what is left
         out can be read back as zero or as missing but not as both. False is not allowed for such an `X`.
+    encoding : str, default="utf-8"
+        How ids are encoded, as in :func:`load_letor`. Surrogates that stand for bytes are written as these.
 
     Raises
     ------
@@ -376,12 +379,14 @@ def dump_letor(
             f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it first, as in "
             "dump_letor(path, X, y, qid)."
         )
+    _check_encoding(encoding)
     X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
     labels: Any = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
     _check_length("y", labels, n_rows)
-    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
-    endings = None if ids is None else _check_ids(_check_length("ids", np.asarray(ids, object), n_rows))
+    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows), encoding)
+    ids = None if ids is None else _check_length("ids", np.asarray(ids, object), n_rows)
+    endings = None if ids is None else _check_ids(ids, encoding)
     has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
     if keep_zeros is None:
         keep_zeros = has_missing
@@ -636,6 +641,18 @@ def _check_options(
         raise ValueError(
             "absent=nan and sparse=True: values that a CSR matrix does not store are 0; use sparse=False."
         )
+    _check_encoding(encoding)
+    texts = (missing,) if isinstance(missing, str) else tuple(missing)
+    for text in texts:
+        if not isinstance(text, str) or not re.fullmatch(r"[^\s#\0]+", text):
+            raise ValueError(
+                f"missing holds {text!r}; expected texts such as 'NULL', without white space and '#'."
+            )
+    encoded = tuple(text.encode(encoding, "surrogateescape") for text in texts)
+    return _Options(n_features, np.dtype(dtype), sparse, absent, encoded, encoding)
+
+
+def _check_encoding(encoding: str) -> None:
     try:
         is_of_ascii = "1 qid:a\n".encode(encoding) == b"1 qid:a\n"
     except (LookupError, TypeError):
@@ -645,14 +662,6 @@ def _check_options(
             f"encoding={encoding!r}; expected the name of an encoding that has ASCII in it, as 'utf-8' and "
             "'latin-1' do: convert files of others."
         )
-    texts = (missing,) if isinstance(missing, str) else tuple(missing)
-    for text in texts:
-        if not isinstance(text, str) or not re.fullmatch(r"[^\s#\0]+", text):
-            raise ValueError(
-                f"missing holds {text!r}; expected texts such as 'NULL', without white space and '#'."
-            )
-    encoded = tuple(text.encode(encoding, "surrogateescape") for text in texts)
-    return _Options(n_features, np.dtype(dtype), sparse, absent, encoded, encoding)
 
 
 class _Growing:
@@ -897,7 +906,17 @@ def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
     return values
 
 
-def _check_qids(qid: np.ndarray) -> list[bytes]:
+def _encode(name: str, text: str, encoding: str) -> bytes:
+    try:
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{name} holds {text!r}, which encoding={encoding!r} cannot write; expected an encoding that has "
+            "all of its characters: pass encoding='utf-8', to load_letor, too."
+        ) from None
+
+
+def _check_qids(qid: np.ndarray, encoding: str) -> list[bytes]:
     if qid.dtype.kind in "iu" and not np.ma.isMaskedArray(qid):
         integers, rows = np.unique(qid, return_inverse=True)
         spelled = [b"%d" % integer for integer in integers.tolist()]
@@ -906,7 +925,7 @@ def _check_qids(qid: np.ndarray) -> list[bytes]:
     for query in qid.tolist():
         if is_whole(query):
             texts.append(b"%d" % query)
-        elif isinstance(query, str) and _QID.fullmatch(text := query.encode("utf-8", "surrogateescape")):
+        elif isinstance(query, str) and _QID.fullmatch(text := _encode("qid", query, encoding)):
             texts.append(text)
         else:
             raise ValueError(
@@ -921,10 +940,10 @@ def _check_qids(qid: np.ndarray) -> list[bytes]:
     return texts
 
 
-def _check_ids(ids: np.ndarray) -> list[bytes]:
+def _check_ids(ids: np.ndarray, encoding: str) -> list[bytes]:
     endings = []
     for document in ids.tolist():
-        text = str(document).encode("utf-8", "surrogateescape")
+        text = _encode("ids", str(document), encoding)
         if text != text.strip() or b"\n" in text:
             raise ValueError(
                 f"ids holds {document!r}; expected single lines without white space around them."
