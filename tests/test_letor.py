@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
+from fuzz.letor import compare
 from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
 from ranktrees.rows import letor, text_files
-from reference import letor as reference
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
@@ -336,32 +336,10 @@ feature_sets = st.dictionaries(st.integers(1, 12), values, max_size=6)
 )
 @settings(max_examples=500, deadline=None)
 def test_compiled_and_slow_reading_agree(content, n_bytes, dtype, n_features, missing, absent, n_threads):
-    options = {"n_features": n_features, "dtype": dtype, "missing": missing}
-    texts = [text.encode() for text in missing]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_files, "BLOCK_BYTES", n_bytes)
         patch.setattr(letor, "effective_n_threads", lambda *_: n_threads)
-        try:
-            rows = reference.read_letor(content, n_features or 2**31 - 1, dtype, texts)
-        except reference.MalformedLineError as error:
-            for sparse in (False, True):
-                with pytest.raises(ValueError, match=f"line {error}: (?!None)"):
-                    load(content, sparse=sparse, **options)
-            return
-        width = n_features or max((max(row[2], default=0) for row in rows), default=0)
-        if not rows or not width:
-            with pytest.raises(ValueError, match=r"holds no (rows|feature:value pair)"):
-                load(content, **options)
-            return
-        data = load(content, return_ids=True, absent=absent, **options)
-        sparse = load(content, sparse=True, **options)
-    np.testing.assert_array_equal(data.data, reference.dense(rows, width, dtype, absent), strict=True)
-    np.testing.assert_array_equal(data.qid, reference.queries(rows), strict=True)
-    assert data.target.tolist() == [row[0] for row in rows]
-    assert data.ids.tolist() == [row[3].decode("utf-8", "surrogateescape") for row in rows]
-    np.testing.assert_array_equal(sparse.data.toarray(), reference.dense(rows, width, dtype, 0), strict=True)
-    assert sparse.data.has_canonical_format
-    assert np.all(sparse.data.data != 0)
+        compare(content, dtype=dtype, missing=missing, n_features=n_features, absent=absent)
 
 
 digits = st.text("0123456789", max_size=25)
@@ -602,6 +580,18 @@ def test_masked_entries_are_missing(dtype):
     np.testing.assert_array_equal(load(dump(X, [0, 1, 2], [7, 7, 8]), absent=np.nan).data, given)
 
 
+@pytest.mark.parametrize(("encoding", "place"), [("utf-8", b"M\xc3\xbcnchen"), ("latin-1", b"M\xfcnchen")])
+def test_dump_encodes_as_load_decodes(encoding, place):
+    ids, qid = ["Fuß 1", ""], ["München", "q2"]
+    content = dump(np.eye(2), [1, 0], qid, ids=ids, encoding=encoding)
+    assert b"qid:" + place in content
+    read = load(content, return_ids=True, encoding=encoding)
+    assert read.qid.tolist() == qid
+    assert read.ids.tolist() == ids
+    kept = load(content, return_ids=True, encoding="ascii")  # as surrogates
+    assert dump(kept.data, kept.target, kept.qid, ids=kept.ids, encoding="ascii") == content
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_dump_compresses_by_suffix(tmp_path, suffix):
     path = tmp_path / f"train.txt{suffix}"
@@ -669,6 +659,12 @@ def test_dump_takes_the_path_first(given, tmp_path):
         ({"ids": ["a"]}, r"ids has shape \(1,\)"),
         ({"ids": ["a", "b\nc"]}, "expected single lines"),
         ({"ids": ["a", " b"]}, "expected single lines"),
+        (
+            {"ids": ["a", "€"], "encoding": "latin-1"},
+            "ids holds '€', which encoding='latin-1' cannot write; .*utf-8",
+        ),
+        ({"qid": ["a", "я"], "encoding": "latin-1"}, "qid holds 'я', which encoding='latin-1' cannot write"),
+        ({"encoding": "utf-16"}, "encoding='utf-16'; expected the name of an encoding that has ASCII in it"),
         ({"X": [[0, 1], [np.nan, 2]], "keep_zeros": False}, "Leave keep_zeros out"),
         ({"X": np.empty((0, 2)), "y": [], "qid": []}, "0 sample"),
     ],

@@ -632,6 +632,11 @@ def test_nulls_are_missing(frame):
     assert_array_equal(rows, [[1, np.nan, np.nan], [np.nan, 0.5, np.nan], [3, 1.5, np.nan]])
 
 
+def test_columns_that_know_to_have_no_nulls_are_not_searched(monkeypatch):
+    monkeypatch.setattr(pl.Series, "is_null", None)
+    assert_array_equal(rows_of(pl.DataFrame({"a": [1, 2], "b": [0.5, np.nan]})), [[1, 0.5], [2, np.nan]])
+
+
 @pytest.mark.parametrize(
     "column",
     [

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
@@ -387,6 +386,8 @@ def _members(
     models: Any, weights: ArrayLike | None
 ) -> tuple[list[Any], Sequence[Any], Any, Callable[..., Any]]:
     """Return the wrapper of the models, if any, the fitted models, their weights, and how to sum these."""
+    from sklearn.ensemble import BaggingRegressor, VotingRegressor
+
     if isinstance(models, BaggingRegressor | VotingRegressor):
         check_is_fitted(models)
         total_of: Callable[..., Any] = _total_size

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
@@ -168,10 +167,16 @@ def fitted_clone(
     return model.fit(X, y, **weights, **ids, **params)
 
 
+def _is_pipeline(model: Any) -> bool:
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(model, Pipeline)
+
+
 def _last_step(model: Any) -> tuple[str, Any]:
     """Return the last step of a pipeline, even of nested ones, with its path; of other models themselves."""
     path = ""
-    while isinstance(model, Pipeline):
+    while _is_pipeline(model):
         name, model = model.steps[-1]
         path += f"{name}__"
     return path, model
@@ -212,7 +217,7 @@ def _queries_out_of_reach(model: Any, ranker: Any) -> ValueError:
 
 def estimators_inside(model: Any) -> list[Any]:
     """Return the estimators to which a search, a mean or a subset of features passes rows and labels."""
-    if isinstance(model, Pipeline):
+    if _is_pipeline(model):
         inside = [model.steps[-1][1]]
     elif isinstance(model, FrozenEstimator):
         inside = []
@@ -233,7 +238,7 @@ def require_weights_taken(estimator: Any, name: str = "sample_weight") -> None:
     if "sample_weight" in parameters:
         return
     passes_on = any(of.kind == of.VAR_KEYWORD for of in parameters.values())
-    if isinstance(estimator, Pipeline):
+    if _is_pipeline(estimator):
         passes_on = sklearn.get_config()["enable_metadata_routing"]
         inside = []  # any of its steps may ask for them
     else:

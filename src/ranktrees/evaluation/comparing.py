@@ -41,7 +41,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 from sklearn.utils import check_random_state
 
 from ranktrees._core.rows import sampling
@@ -538,9 +538,9 @@ def _student(values: np.ndarray, confidence: float) -> _Student:
     values = np.ldexp(values, -unit)
     mean = min(max(math.fsum(values) / n, values.min()), values.max())  # the quotient is rounded
     error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    half = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
     statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
-    p_value = float(2 * stats.t.sf(abs(statistic), n - 1))
+    p_value = float(2 * stdtr(n - 1, -abs(statistic)))
     low, mean, high = (float(np.ldexp(value, unit)) for value in (mean - half, mean, mean + half))
     return _Student(mean, low, high, statistic, p_value)
 

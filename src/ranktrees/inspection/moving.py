@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import beta
+from scipy.special import betaincinv
 from sklearn.utils import check_random_state
 
 from ranktrees.estimators.ensemble_ranker import fitted_trees
@@ -154,5 +154,5 @@ def local_optimum(
     sign, values = 1 if measure.greater_is_better else -1, np.array(moved)
     n_better, n_worse = (int((sided > 0).sum()) for sided in (values - value, value - values))
     all_better = n_better == n_directions
-    most = 1.0 if all_better else float(beta.ppf(confidence, n_better + 1, n_directions - n_better))
+    most = 1.0 if all_better else float(betaincinv(n_better + 1, n_directions - n_better, confidence))
     return LocalOptimum(sign * value, sign * values, n_better, n_worse, most)

@@ -110,22 +110,30 @@ class Scorer:
         if np.ndim(X) != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {np.shape(X)}, expected (n_rows, {self.n_features})")
         n_threads = checked_threads(n_threads)
-        n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
-        codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
-        codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
-        if n_blocks == 0:
-            return codes
-        if not sparse.issparse(X):
+        if sparse.issparse(X):
+            return self.encode_csr(*parts_of_csr(X), n_threads)
+        codes = self._room_for_codes(X.shape[0])
+        if len(codes):
             self._encoder.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
-            return codes
-        data, indices, row_offsets = parts_of_csr(X)
+        return codes
+
+    def encode_csr(
+        self, values: np.ndarray, indices: np.ndarray, row_offsets: np.ndarray, n_threads: int
+    ) -> NDArray[np.uint8]:
+        """Turn the values of some rows into codes: of those whose offsets are given, in `parts_of_csr`."""
+        codes = self._room_for_codes(len(row_offsets) - 1)
         dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
         coders = self._coders_for(dense.dtype)
-        if len(row_offsets) != X.shape[0] + 1 or self._encoder.encode_sparse(
-            data, indices, row_offsets, coders, dense, codes, n_threads
+        if len(codes) and self._encoder.encode_sparse(
+            values, indices, row_offsets, coders, dense, codes, n_threads
         ):
             raise ValueError(DAMAGED)
         return codes
+
+    def _room_for_codes(self, n_rows: int) -> NDArray[np.uint8]:
+        n_blocks = -(-n_rows // ROWS_PER_BLOCK)
+        codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
+        return codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
 
     def add(
         self,
@@ -207,7 +215,7 @@ def checked_threads(n_threads: int) -> int:
 
 def parts_of_csr(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the values, columns and row offsets of a CSR matrix, in the types that the kernels read."""
-    if X.indptr[0] != 0:
+    if X.indptr[0] != 0 or len(X.indptr) != X.shape[0] + 1:
         raise ValueError(DAMAGED)
     values = np.ascontiguousarray(as_float(X.data, lambda _: "the data of X"))
     wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64

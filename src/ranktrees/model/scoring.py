@@ -87,9 +87,13 @@ def predict(
     sums = sums_before_trees(ensemble, start)
     n_threads = checked_threads(n_threads)
     chunk = ROWS_PER_THREAD * n_threads
+    parts = parts_of_csr(X) if sparse.issparse(X) else None
     for first in range(0, X.shape[0], chunk):
-        some = X if X.shape[0] <= chunk else X[first : first + chunk]
-        codes = ensemble.scorer.encode(some, n_threads)
+        if parts is None:
+            codes = ensemble.scorer.encode(X[first : first + chunk], n_threads)
+        else:  # slices of a sparse matrix would be copies
+            values, indices, offsets = parts
+            codes = ensemble.scorer.encode_csr(values, indices, offsets[first : first + chunk + 1], n_threads)
         ensemble.scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
     return scores_of(ensemble, start, sums, ensemble.n_trees)
 

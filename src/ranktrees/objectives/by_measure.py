@@ -60,7 +60,8 @@ class _MeasuredByFormula(_Measured):
     def _by_label(self, pairs: Pairs) -> Pairs:
         """The same grades in a table by query and label, if labels are few: equal ones have equal grades."""
         n_queries, n_labels = len(self.offsets) - 1, 1 + int(self.narrow_labels.max(initial=0))
-        if self.narrow_labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self.narrow_labels):
+        is_short = 2 * n_queries * n_labels <= len(self.narrow_labels)
+        if self.narrow_labels.dtype != np.uint8 or pairs.worth is None or not is_short:
             return pairs
         table = np.zeros((n_queries, n_labels))
         table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self.narrow_labels] = pairs.grades
@@ -110,6 +111,12 @@ class _MeasuredByFormula(_Measured):
         grades = np.where(np.repeat(width, np.diff(self.offsets)) > 0, hits, 0.0)
         grades = self._shared(grades, self._sums(hits) * width)
         return Pairs(lambdas.Pairs.PAUC, grades, self._by_place(), limits=(low, high))
+
+    def _pairaccuracy(self, measure: Any) -> Pairs:
+        return Pairs(lambdas.Pairs.PAIR_ACCURACY, order_of(self.labels))
+
+    def _kendalltau(self, measure: Any) -> Pairs:
+        return Pairs(lambdas.Pairs.KENDALL_TAU, order_of(self.labels))
 
     def _ap(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
@@ -276,7 +283,7 @@ def _checked_propensities(propensities: ArrayLike) -> tuple[float, ...]:
 
 GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
-_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "TopAUC")
+_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "TopAUC", "PairAccuracy", "KendallTau")
 
 
 @dataclass(frozen=True)
@@ -298,6 +305,8 @@ class LambdaMART(OfPairs):
                       above rank r stops the user: the quadratic algorithm
         AP, RR        as ERR, a difference of two numbers that one walk down the ranking finds
         TopAUC        as AP
+        PairAccuracy, the change of the number of pairs in the right order less those in the wrong order,
+        KendallTau    counted along the ranking, over that of all pairs, or of both square roots for tau-b
         any other     by swapping every two rows and evaluating, unless the measure has a closed form; slow
 
     The sums of a row are multiplied by its weight. A query for which no swap changes the measure adds

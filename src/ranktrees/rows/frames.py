@@ -233,10 +233,15 @@ def _without_missing(column: Any) -> np.ndarray:
 
 
 def missing_mask(column: Any) -> np.ndarray | None:
-    """Return where a data frame's column (or a masked array) has nulls; None if it cannot have any."""
+    """Return where a data frame's column (or a masked array) has nulls; None if it has none for sure."""
     if isinstance(column, np.ma.MaskedArray):
         return np.ma.getmaskarray(column)
     if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
+        return None
+    n_missing = getattr(column, "null_count", None)  # of Arrow, and a method of polars, which know it
+    if callable(n_missing):
+        n_missing = n_missing()
+    if isinstance(n_missing, int) and n_missing == 0:  # that of a whole frame is none
         return None
     if getattr(column, "nlevels", 1) > 1:  # a MultiIndex has no isna
         return column.to_frame().isna().to_numpy().any(axis=1)
@@ -246,10 +251,13 @@ def missing_mask(column: Any) -> np.ndarray | None:
     return None
 
 
+def _dtype_of(column: Any) -> Any:
+    dtype = column.dtype if hasattr(column, "dtype") else getattr(column, "type", None)
+    return getattr(dtype, "pyarrow_dtype", dtype)
+
+
 def is_category(column: Any) -> bool:
-    dtype = getattr(column, "dtype", getattr(column, "type", None))
-    dtype = getattr(dtype, "pyarrow_dtype", dtype)
-    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+    return type(_dtype_of(column)).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
 
 
 def is_ordered(column: Any) -> bool:
@@ -259,8 +267,7 @@ def is_ordered(column: Any) -> bool:
 
 def holds_texts(column: Any) -> bool:
     """Whether a column has a dtype of strings, or is of objects some of which are strings."""
-    dtype = getattr(column, "dtype", getattr(column, "type", None))
-    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    dtype = _dtype_of(column)
     if type(dtype).__name__ in ("StringDtype", "String") or str(dtype) in ("string", "large_string"):
         return True
     return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))

@@ -301,6 +301,7 @@ def dump_letor(
     *,
     ids: ArrayLike | None = None,
     keep_zeros: bool | None = None,
+    encoding: str = "utf-8",
 ) -> None:
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
@@ -329,6 +330,8 @@ def dump_letor(
     keep_zeros : bool, default=None
         Whether to write zeros. If None, they are written only if a dense `X` holds NaN, because what is left
         out can be read back as zero or as missing but not as both. False is not allowed for such an `X`.
+    encoding : str, default="utf-8"
+        How ids are encoded, as in :func:`load_letor`. Surrogates that stand for bytes are written as these.
 
     Raises
     ------
@@ -353,12 +356,14 @@ def dump_letor(
     0 qid:7 2:2.5 # b
     """
     require_file(path, "dump_letor(path, X, y, qid)")
+    require_encoding(encoding)
     X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
     labels: Any = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
     _check_length("y", labels, n_rows)
-    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
-    endings = None if ids is None else _check_ids(_check_length("ids", np.asarray(ids, object), n_rows))
+    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows), encoding)
+    ids = None if ids is None else _check_length("ids", np.asarray(ids, object), n_rows)
+    endings = None if ids is None else _check_ids(ids, encoding)
     has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
     if keep_zeros is None:
         keep_zeros = has_missing
@@ -764,7 +769,17 @@ def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
     return values
 
 
-def _check_qids(qid: np.ndarray) -> list[bytes]:
+def _encode(name: str, text: str, encoding: str) -> bytes:
+    try:
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{name} holds {text!r}, which encoding={encoding!r} cannot write; expected an encoding that has "
+            "all of its characters: pass encoding='utf-8', to load_letor, too."
+        ) from None
+
+
+def _check_qids(qid: np.ndarray, encoding: str) -> list[bytes]:
     if qid.dtype.kind in "iu" and not np.ma.isMaskedArray(qid):
         integers, rows = np.unique(qid, return_inverse=True)
         spelled = [b"%d" % integer for integer in integers.tolist()]
@@ -773,7 +788,7 @@ def _check_qids(qid: np.ndarray) -> list[bytes]:
     for query in qid.tolist():
         if is_whole(query):
             texts.append(b"%d" % query)
-        elif isinstance(query, str) and _QID.fullmatch(text := query.encode("utf-8", "surrogateescape")):
+        elif isinstance(query, str) and _QID.fullmatch(text := _encode("qid", query, encoding)):
             texts.append(text)
         else:
             raise ValueError(
@@ -788,10 +803,10 @@ def _check_qids(qid: np.ndarray) -> list[bytes]:
     return texts
 
 
-def _check_ids(ids: np.ndarray) -> list[bytes]:
+def _check_ids(ids: np.ndarray, encoding: str) -> list[bytes]:
     endings = []
     for document in ids.tolist():
-        text = str(document).encode("utf-8", "surrogateescape")
+        text = _encode("ids", str(document), encoding)
         if text != text.strip() or b"\n" in text:
             raise ValueError(
                 f"ids holds {document!r}; expected single lines without white space around them."

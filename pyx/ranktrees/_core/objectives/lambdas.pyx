@@ -8,18 +8,19 @@
 
 The delta is the difference of the two grades times the difference of the worths of the two ranks. For NDCG,
 P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC its worth depends on the rows
-above it (`fill_worth`). A query is never shared between threads, and its pairs are added in one fixed order
-(see pairs.h). If all rows of a query have the same score, the query has no order yet, and every order counts
-as equally likely. The expectation over the orders is exact if the worths of the ranks are the same in all of
-them. Otherwise it is estimated by the mean of a few orders drawn at random.
+above it (`fill_worth`). For PAIR_ACCURACY and KENDALL_TAU it is a count of pairs (`fill_balance`). A query is
+never shared between threads, and its pairs are added in one fixed order (see pairs.h). If all rows of a query
+have the same score, the query has no order yet, and every order counts as equally likely. The expectation
+over the orders is exact if the worths of the ranks are the same in all of them. Otherwise it is estimated by
+the mean of a few orders drawn at random.
 """
 import numpy as np
 
 from ranktrees._core.support.threads import AHEAD, room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, fabs, frexp, ldexp
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
+from libc.math cimport INFINITY, fabs, frexp, ldexp, sqrt
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from ranktrees._core.objectives.dealing cimport Deal
@@ -29,13 +30,15 @@ from ranktrees._core.support.views cimport line_in, run_in
 cdef extern from "objectives/pairs.h" nogil:
     enum: BLOCK, EMPTY_GRADE, RUN
     cpdef enum: LANES
-    enum: PLAIN, SWAPPED, MIXED, SHARED, DIRECTED, GIVEN, HINGE
+    enum: PLAIN, SWAPPED, MIXED, SHARED, DIRECTED, GIVEN, HINGE, COUNTED
     ctypedef struct Weighing:
         const float* worth
         const float* risen
         const float* shares
         const float* apart
-        const float* deltas
+        float* deltas
+        int32_t* balance
+        float factor
         float least_gap
         int shuffled
     void count_above(int64_t n, const double* scores, int16_t* above) noexcept
@@ -43,6 +46,7 @@ cdef extern from "objectives/pairs.h" nogil:
         int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
     ) noexcept
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
+    void fill_counted(int rows, int64_t i, int64_t n, const Weighing* by, const float* grades) noexcept
     double add_pairs(
         int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
         const double* scores, const float* grades, float* distances, float* exponentials, float* gradients,
@@ -60,6 +64,8 @@ cpdef enum Pairs:  # the weight of a pair (and, for SQUARED_HINGE, another cost)
     AP
     RR
     PAUC
+    PAIR_ACCURACY              # by how many pairs are in order, as counted in `fill_balance`
+    KENDALL_TAU
     SQUARED_HINGE = HINGE      # 1
 
 cpdef enum Norm:  # the factor of a query's gradients and hessians; S is the sum of |lambda| over its rows
@@ -392,6 +398,47 @@ cdef void fill_worth(
             misses += 1 - hit
 
 
+cdef void rank_grades(const Query* query, const Room* room, int32_t* places) noexcept nogil:
+    """The place of each row's grade among those of the query, from 1 for the highest: OUT [n]."""
+    cdef Ranked* rows = sort_query(query.grades, query.n, room)
+    cdef int64_t i
+    cdef int32_t place = 1
+    for i in range(query.n):
+        place += i > 0 and rows[i].score != rows[i - 1].score
+        places[rows[i].position] = place
+
+
+cdef inline int32_t count_until(const int32_t* tree, int64_t place) noexcept nogil:
+    cdef int32_t count = 0
+    while place > 0:
+        count += tree[place]
+        place &= place - 1
+    return count
+
+
+cdef double fill_balance(
+    int64_t n, const Ranked* rows,
+    const int32_t* places,   # by row, from `rank_grades`
+    int32_t* tree,           # scratch [n + 1]: of Fenwick, the numbers of rows so far by place
+    int32_t* balance,        # OUT  by rank: the rows above it of a lower grade, less those of a higher grade
+) noexcept nogil:
+    """Count, and return the number of pairs of different grades."""
+    cdef int64_t rank, place
+    cdef int32_t higher, same
+    cdef double pairs = 0.0
+    memset(tree, 0, (n + 1) * sizeof(int32_t))
+    for rank in range(n):
+        place = places[rows[rank].position]
+        higher = count_until(tree, place - 1)
+        same = count_until(tree, place) - higher
+        balance[rank] = <int32_t> rank - same - 2 * higher
+        pairs += rank - same
+        while place <= n:
+            tree[place] += 1
+            place += place & -place
+    return pairs
+
+
 cdef inline int64_t places_that_count(
     int kind, int64_t n, const float* worth, const float* risen
 ) noexcept nogil:
@@ -429,6 +476,8 @@ cdef double add_click_pairs(
     cdef int64_t i, j, better, worse, clicked, unclicked
     cdef double size = 0.0, difference, weight, gap, x, small, wrong, curvature, cost
     for i in range(top):
+        if kind == COUNTED:
+            fill_counted(1, i, query.n, by, grades)
         for j in range(i + 1, query.n):
             difference = grades[i] - grades[j]
             if difference == 0:
@@ -436,7 +485,8 @@ cdef double add_click_pairs(
             weight = weight_of_pair(
                 kind, difference, by.worth[i] - by.worth[j],
                 by.risen[i] - by.risen[j] if kind == DIRECTED else 0.0,
-                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0, 0.0,
+                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0,
+                by.deltas[j] if kind == COUNTED else 0.0,
             )
             gap = scores[i] - scores[j]
             weight = fabs(weight) / (by.least_gap + fabs(gap) if spread else 1.0)
@@ -462,9 +512,12 @@ cdef double add_click_pairs(
 cdef void query_gradients(const Pairing* pairing, const Query* query, const Room* room) noexcept nogil:
     """Sum over the pairs of one query. If orders are drawn, take the mean of the sums over these orders."""
     cdef bint by_rows = pairing.pairs >= ERR, drawn = query.undecided or pairing.noise > 0
-    cdef int kind = pairing.pairs if not by_rows else SHARED if pairing.pairs == ERR else DIRECTED
+    cdef bint counted = pairing.pairs == PAIR_ACCURACY or pairing.pairs == KENDALL_TAU
+    cdef int kind = (
+        pairing.pairs if not by_rows else COUNTED if counted else SHARED if pairing.pairs == ERR else DIRECTED
+    )
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
-    cdef double scale = 1.0 if kind == HINGE else pairing.sigma, unit = pairing.unit * query.grade_unit
+    cdef double scale = 1.0 if kind == HINGE else pairing.sigma, unit = pairing.unit * query.grade_unit, pairs
     cdef const double* of_rows = NULL
     cdef int64_t n = query.n, end = whole_chunks(n), n_orders = pairing.n_orders if drawn else 1
     cdef int64_t i, k, first, position, top
@@ -478,9 +531,12 @@ cdef void query_gradients(const Pairing* pairing, const Query* query, const Room
     by.risen = room.single_risen
     by.shares = room.single_shares
     by.apart = pairing.apart
-    by.deltas = NULL
+    by.deltas = room.single_worth  # and the two columns behind it, which hold the other lines of a block
+    by.balance = <int32_t*> room.shares
     by.least_gap = <float>pairing.least_gap
     by.shuffled = drawn
+    if counted:
+        rank_grades(query, room, <int32_t*> room.risen)
     for k in range(n_orders):
         if drawn:
             first = k * pairing.n_rows + query.first_row
@@ -496,7 +552,12 @@ cdef void query_gradients(const Pairing* pairing, const Query* query, const Room
         for i in range(n, end):
             room.scores[i] = room.scores[n - 1]
             room.single_grades[i] = EMPTY_GRADE
-        if by_rows:
+        if counted:
+            pairs = fill_balance(n, rows, <int32_t*> room.risen, <int32_t*> room.worth, by.balance)
+            by.factor = 1.0 / pairs
+            if pairing.pairs == KENDALL_TAU:
+                by.factor = 2.0 / sqrt(pairs * (0.5 * n * (n - 1)))
+        elif by_rows:
             fill_worth(pairing, n, room.grades, room.worth, room.risen, room.shares)
             to_single(room.worth, end, 1.0, room.single_worth)
             to_single(room.risen, end, 1.0, room.single_risen)
@@ -811,7 +872,7 @@ cdef class GivenPairs:
         cdef Room room = self.scratch.of_thread(0)
         cdef Weighing by
         memset(&by, 0, sizeof(by))
-        by.deltas = &deltas[0, 0]
+        by.deltas = <float*> &deltas[0, 0]
         by.least_gap = <float>self.pairing.least_gap
         by.shuffled = True
         for i in range(end):

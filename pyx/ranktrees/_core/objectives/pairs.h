@@ -113,16 +113,19 @@ INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, co
  *   DIRECTED  |grade_i - grade_j| * |worth_i - worth_j|, where worth is that of a rank to the better row, which
  *             falls from rank i (worth) or rises to it (risen)
  *   GIVEN     deltas[i][j]
+ *   COUNTED   by how much the swap changes the number of pairs in order less those in disorder, times the factor
  *   HINGE     1; the cost is max(0, sigma - (score_better - score_worse))^2 / 2, that of all other kinds is
  *             log(1 + e^(-sigma (score_better - score_worse)))
  * With spread, the weight is divided by a gap of least_gap + |score_i - score_j|. With sized, |lambda| is summed. */
-enum { PLAIN, SWAPPED, MIXED, SHARED, DIRECTED, GIVEN, HINGE };
+enum { PLAIN, SWAPPED, MIXED, SHARED, DIRECTED, GIVEN, HINGE, COUNTED };
 
 /* The input for the weights of a query's pairs. Only the arrays that their kind needs are set. */
 typedef struct {
     const float *worth, *risen, *shares; /* one per rank, in whole chunks */
     const float *apart;                  /* apart[d], for d >= -2 * LANES */
-    const float *deltas;                 /* a matrix whose lines are whole chunks */
+    float *deltas;                       /* a matrix whose lines are whole chunks; if COUNTED, of BLOCK lines */
+    int32_t *balance;                    /* of each row: the rows down to it of lower grade, less those of higher */
+    float factor;
     float least_gap;
     int shuffled; /* whether the rows stand in another order than that of their scores */
 } Weighing;
@@ -131,12 +134,12 @@ typedef struct {
 INLINE float weight_of_pair(int kind, float difference, float swap, float rise, float apart, float share,
                             float given) {
     const float sign = (difference > 0 ? 1.0f : 0.0f) - (difference < 0 ? 1.0f : 0.0f);
-    return kind == SWAPPED    ? difference * fabsf(swap)
-           : kind == MIXED    ? difference * (fabsf(swap) + apart)
-           : kind == SHARED   ? difference * share * fabsf(swap)
-           : kind == DIRECTED ? difference * fabsf(difference > 0 ? swap : rise)
-           : kind == GIVEN    ? sign * given
-                              : sign;
+    return kind == SWAPPED                    ? difference * fabsf(swap)
+           : kind == MIXED                    ? difference * (fabsf(swap) + apart)
+           : kind == SHARED                   ? difference * share * fabsf(swap)
+           : kind == DIRECTED                 ? difference * fabsf(difference > 0 ? swap : rise)
+           : kind == GIVEN || kind == COUNTED ? sign * given
+                                              : sign;
 }
 
 /* out[r] = number / by[r], with one division in all, as divisions are the slowest operation here. */
@@ -191,7 +194,9 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
                       const float *RESTRICT grades, const float *RESTRICT exponentials, float *RESTRICT gradients,
                       float *RESTRICT hessians, float *RESTRICT size, Block *RESTRICT block) {
     const int swaps = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == DIRECTED;
-    const float *worth = by->worth, *risen = by->risen, *apart = by->apart, *deltas = by->deltas;
+    const int given = kind == GIVEN || kind == COUNTED;
+    const float *worth = by->worth, *risen = by->risen, *apart = by->apart;
+    const float *deltas = given ? by->deltas + (kind == GIVEN ? i * width : 0) : NULL;
     const float *is_below = IS_BELOW + 2 * LANES;
     for (int lane = 0; lane < LANES; lane++) {
         const int64_t j = chunk + lane;
@@ -209,7 +214,7 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
         for (int r = 0; r < rows; r++) {
             const float full = weight_of_pair(kind, block->grades[r] - grade, block->worth[r] - swap,
                                               block->risen[r] - rise, kind == MIXED ? apart[j - i - r] : 0.0f,
-                                              block->shares[r], kind == GIVEN ? deltas[(i + r) * width + j] : 0.0f);
+                                              block->shares[r], given ? deltas[r * width + j] : 0.0f);
             const float weight = crossed ? full * is_below[j - i - r] : full;
             float lambda, curvature;
             if (kind == HINGE)
@@ -233,6 +238,32 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
     }
 }
 
+/* Fill in the deltas of some rows, from row i on, which is the next one. If rows i and j swap, only pairs change in
+ * which one of them and a row from i + 1 to j are: those of j by balance[j], of i by that of a row as i at rank j. */
+INLINE void fill_counted(int rows, int64_t i, int64_t n, const Weighing *by, const float *RESTRICT grades) {
+    const int64_t start = i / LANES * LANES, width = (n + LANES - 1) / LANES * LANES;
+    const float factor = by->factor;
+    int32_t *RESTRICT balance = by->balance;
+    for (int r = 0; r < rows; r++, i++) {
+        float *RESTRICT deltas = by->deltas + r * width;
+        const float grade = grades[i];
+        int32_t as_i = 0;
+        for (int64_t j = start; j <= i; j++)
+            deltas[j] = 0.0f;
+        for (int64_t j = i + 1; j < n; j++) {
+            const int32_t sign = (grades[j] > grade) - (grades[j] < grade);
+            balance[j] -= sign; /* of the rows from i + 1 on, as no pair of those above changes */
+            deltas[j] = (float)sign;
+        }
+        for (int64_t j = i + 1; j < n; j++) {
+            as_i -= (int32_t)deltas[j];
+            deltas[j] = fabsf((float)(balance[j] - as_i)) * factor;
+        }
+        for (int64_t j = n; j < width; j++)
+            deltas[j] = 0.0f;
+    }
+}
+
 /* Add the pairs of some rows, from row i on, with all rows below them. The loads and stores of the rows below, and a
  * division, are shared by these pairs. */
 INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, float margin,
@@ -245,7 +276,7 @@ INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int6
         block.grades[r] = grades[i + r];
         block.distances[r] = distances[i + r];
         block.exponentials[r] = kind == HINGE ? 0.0f : exponentials[i + r];
-        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE ? 0.0f : by->worth[i + r];
+        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE || kind == COUNTED ? 0.0f : by->worth[i + r];
         block.risen[r] = kind == DIRECTED ? by->risen[i + r] : 0.0f;
         block.shares[r] = kind == SHARED ? by->shares[i + r] : 1.0f;
         for (int lane = 0; lane < LANES; lane++)
@@ -274,15 +305,19 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
         low = scores[j] < low ? scores[j] : low;
     }
 #define ADD_ROWS(rows)                                                                                       \
+    if (kind == COUNTED)                                                                                      \
+        fill_counted(rows, i, n, by, grades);                                                                 \
     add_rows(kind, ranked, spread, sized, rows, i, n, (float)sigma, by, distances, grades, exponentials,      \
              gradients, hessians, size)
     /* Exponentials from e^-20 to e^20, and gaps that are small enough: no product over a block overflows. */
     if ((kind == HINGE || sigma * (high - low) < 40.0) && high - low < 1e3) {
         fill_distances(0, n, sigma, 0.5 * high + 0.5 * low, scores, distances, exponentials);
-        for (; i + BLOCK <= top; i += BLOCK)
+        for (; i + BLOCK <= top; i += BLOCK) {
             ADD_ROWS(BLOCK);
-        for (; i < top; i++)
+        }
+        for (; i < top; i++) {
             ADD_ROWS(1);
+        }
     }
     for (; i < top; i++) { /* no middle suits all rows, so each has its own */
         fill_distances(i, n, sigma, scores[i], scores, distances, exponentials);
@@ -313,6 +348,7 @@ MEASURED_PAIRS(mixed_pairs, MIXED)
 MEASURED_PAIRS(shared_pairs, SHARED)
 MEASURED_PAIRS(directed_pairs, DIRECTED)
 MEASURED_PAIRS(given_pairs, GIVEN)
+MEASURED_PAIRS(counted_pairs, COUNTED)
 
 /* Add every pair whose upper row is one of the first `top` rows to the gradients and hessians of its rows. Return
  * the sum of |lambda|, or 0 if it is not asked for. */
@@ -326,8 +362,9 @@ static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64
             : kind == SHARED   ? ADD(shared_pairs)
             : kind == DIRECTED ? ADD(directed_pairs)
             : kind == GIVEN    ? ADD(given_pairs)
+            : kind == COUNTED  ? ADD(counted_pairs)
                                : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, distances, exponentials,
-                                                  gradients, hessians);
+                                                    gradients, hessians);
 #undef ADD
 }
 

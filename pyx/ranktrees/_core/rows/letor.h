@@ -45,6 +45,21 @@ INLINE const char *end_of_line(const char *p, const char *end) {
     return found ? found : end;
 }
 
+/* Cut a block at ends of lines into n stretches of about equal length. */
+static void cut_block(const char *begin, int64_t n_bytes, int64_t n, LetorStretch *stretches) {
+    const char *at = begin, *end = begin + n_bytes;
+    memset(stretches, 0, (size_t)n * sizeof *stretches);
+    for (int64_t s = 0; s < n; s++) {
+        const char *target = begin + n_bytes * (s + 1) / n;
+        stretches[s].begin = at;
+        if (target > at) {
+            at = end_of_line(target - 1, end);
+            at += at < end;
+        }
+        stretches[s].end = at;
+    }
+}
+
 /* What follows the text for NaN at p, or NULL. */
 static inline const char *read_missing(const char *p, const char *end, const char *texts) {
     for (; *texts; texts += strlen(texts) + 1) {

@@ -5,7 +5,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memcmp, memmove, memset
+from libc.string cimport memcmp, memmove
 
 cdef extern from "rows/letor.h" nogil:
     enum:
@@ -37,7 +37,7 @@ cdef extern from "rows/letor.h" nogil:
         const char* missing
 
     bint open_plain_locale()
-    const char* end_of_line(const char* p, const char* end) noexcept
+    void cut_block(const char* begin, int64_t n_bytes, int64_t n, LetorStretch* stretches) noexcept
     void read_stretch(LetorStretch* s, const LetorOptions* options, const char* end) noexcept
     void scan_stretch(LetorStretch* s) noexcept
     bint read_query(const char* p, int64_t n_bytes, int64_t* integer) noexcept
@@ -62,19 +62,9 @@ if not open_plain_locale():
 
 
 cdef int64_t cut(bytes block, int n_threads, LetorStretch* stretches):
-    """Cut a block at ends of lines into stretches of about equal length. Return how many."""
-    cdef const char* begin = PyBytes_AS_STRING(block)
-    cdef int64_t n_bytes = PyBytes_GET_SIZE(block), s
+    """Cut a block for so many threads. Return into how many stretches."""
     cdef int64_t n = min(n_threads, MOST_STRETCHES)
-    cdef const char* end = begin + n_bytes
-    cdef const char* at = begin
-    for s in range(n):
-        memset(&stretches[s], 0, sizeof(LetorStretch))
-        stretches[s].begin = at
-        if begin + n_bytes * (s + 1) // n > at:
-            at = end_of_line(begin + n_bytes * (s + 1) // n - 1, end)
-            at += at < end
-        stretches[s].end = at
+    cut_block(PyBytes_AS_STRING(block), PyBytes_GET_SIZE(block), n, stretches)
     return n
 
 
