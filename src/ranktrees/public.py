@@ -1,0 +1,90 @@
+"""Whatever `ranktrees` itself exports: it loads this module when one of the names is first asked for."""
+
+from ranktrees.datasets import dump_letor, load_letor, load_letor_folds, make_clicks, make_ranking
+from ranktrees.estimators import (
+    AveragedRanker,
+    EnsembleRanker,
+    HistGBRTClassifier,
+    HistGBRTRegressor,
+    LambdaMARTRanker,
+    RandomForestRanker,
+)
+from ranktrees.evaluation.best import best_rows
+from ranktrees.evaluation.combining import optimal_weight, refine_weights
+from ranktrees.evaluation.comparing import compare, compare_to_baseline
+from ranktrees.evaluation.curves import score_curves
+from ranktrees.evaluation.early_exit import EarlyExit
+from ranktrees.evaluation.model_selection import (
+    QueryKFold,
+    QueryShuffleSplit,
+    query_scorer,
+    train_test_split_by_query,
+)
+from ranktrees.evaluation.picking import pick_early_exit
+from ranktrees.formats.catboost import load_catboost
+from ranktrees.formats.elasticsearch import dump_elasticsearch
+from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
+from ranktrees.formats.onnx import dump_onnx
+from ranktrees.formats.ranklib import dump_ranklib
+from ranktrees.formats.solr import dump_solr
+from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
+from ranktrees.inspection import contributions, tree_table
+from ranktrees.measures import as_measure
+from ranktrees.meta import (
+    BlendRanker,
+    ForestImputer,
+    ModelFeatures,
+    OrdinalRanker,
+    WithSourceRows,
+    select_source_rows,
+)
+from ranktrees.model.ensemble import Ensemble
+from ranktrees.rows import MissingQueryWarning
+from ranktrees.support.warning import FitWarning
+
+__all__ = [
+    "AveragedRanker",
+    "BlendRanker",
+    "EarlyExit",
+    "Ensemble",
+    "EnsembleRanker",
+    "FitWarning",
+    "ForestImputer",
+    "HistGBRTClassifier",
+    "HistGBRTRegressor",
+    "LambdaMARTRanker",
+    "MissingQueryWarning",
+    "ModelFeatures",
+    "OrdinalRanker",
+    "QueryKFold",
+    "QueryShuffleSplit",
+    "RandomForestRanker",
+    "WithSourceRows",
+    "as_measure",
+    "best_rows",
+    "compare",
+    "compare_to_baseline",
+    "contributions",
+    "dump_elasticsearch",
+    "dump_letor",
+    "dump_lightgbm",
+    "dump_onnx",
+    "dump_ranklib",
+    "dump_solr",
+    "dump_xgboost",
+    "load_catboost",
+    "load_letor",
+    "load_letor_folds",
+    "load_lightgbm",
+    "load_xgboost",
+    "make_clicks",
+    "make_ranking",
+    "optimal_weight",
+    "pick_early_exit",
+    "query_scorer",
+    "refine_weights",
+    "score_curves",
+    "select_source_rows",
+    "train_test_split_by_query",
+    "tree_table",
+]
