@@ -119,6 +119,22 @@ def test_validation_rows_may_be_in_a_file_of_their_own(made, run):
     assert (told["rows"], told["queries"], told["format"]) == (200, 20, "ranktrees")
 
 
+def test_files_that_end_at_different_features_belong_together(run):
+    lines = [f"{row % 2} qid:{row // 4} 1:{row}" for row in range(40)]
+    Path("wide.txt").write_text("\n".join(f"{line} 3:{len(line)}" for line in lines))
+    Path("narrow.txt").write_text("\n".join(lines))
+    run(f"train wide.txt --validation narrow.txt -o wide.rkt --set min_samples_leaf=5 {QUICK}")
+    assert load("wide.rkt").n_features_in_ == 3
+    assert len(run("score wide.rkt narrow.txt").split()) == 40
+
+
+def test_ids_of_queries_are_what_is_written(run):
+    rows = [(f"{'0' * (row % 2)}{row // 4}", row, row % 3) for row in range(40)]
+    pd.DataFrame(rows, columns=["query_id", "age", "grade"]).to_csv("ids.csv", index=False)
+    assert "from 40 rows of 20 queries" in run(f"train ids.csv {COLUMNS} -o ids.rkt -e forest")
+    assert "query 05: 2 rows" in run("explain ids.rkt ids.csv 05 --query query_id")
+
+
 def test_boosting_goes_on_from_a_model(run):
     told = run(f"train Set/Fold1 -o on.txt --init model.rkt --set early_stopping=false {QUICK}")
     assert "learned 5 trees" in told
@@ -204,12 +220,19 @@ def test_models_are_evaluated_and_compared(made, run):
 
 def test_folds_are_evaluated_together(made, run):
     """Those of a folder, with validation rows, and those into which queries are divided."""
-    of_folder = json.loads(run(f"train Set {QUICK} --measure ap --json"))["measures"]
+    of_folder = json.loads(run(f"train Set {QUICK} --measure ap --measure rmse --json"))["measures"]
     X, y, qid = load_letor(made / "Set/Fold1/test.txt", return_X_y_qid=True)
     assert of_folder["Fold1"]["AP"]["mean"] == pytest.approx(
         AP(y, expected_of_fold(made).predict(X), qid=qid)
     )
     assert [each["AP"]["n_queries"] for each in of_folder.values()] == [10, 10, 20]
+    rmse = [each["RMSE"] for each in of_folder.values()]  # over all rows of a fold
+    assert rmse[2] == {
+        "mean": (rmse[0]["mean"] + rmse[1]["mean"]) / 2,
+        "low": None,
+        "high": None,
+        "n_queries": 0,
+    }
     table = run(f"train log.csv {COLUMNS} --categories shop --folds 3 {QUICK}").splitlines()
     assert [line.split("  ")[0] for line in table[1:]] == ["fold 1", "fold 2", "fold 3", "all"]
 

@@ -42,8 +42,13 @@ class Rows:
         """Return what the file has."""
         return {name: each for name, each in vars(self).items() if each is not None}
 
+    @property
+    def n_queries(self) -> int:
+        """The number of queries."""
+        return len(set(np.asarray(self.qid).tolist()))
+
     def __str__(self) -> str:
-        return f"{len(self.y)} rows of {len(np.unique(self.qid))} queries"
+        return f"{len(self.y)} rows of {self.n_queries} queries"
 
 
 def load(
@@ -126,12 +131,12 @@ def _frame(path: str, kind: str, arguments: Namespace, model: Any) -> Any:
         installed("pyarrow", f"{path}: a Parquet file")
         frame = pandas.read_parquet(path)
         return frame.reset_index() if any(name is not None for name in frame.index.names) else frame
-    # A category is what is written, whether or not all of them look like numbers.
-    texts = getattr(arguments, "categories", []) if model is None else text_columns(model)
+    # Categories and ids are what is written, whether or not all of them look like numbers.
+    texts = arguments.categories if model is None else text_columns(model)
     return pandas.read_csv(
         path,
         sep=SEPARATORS[kind],
-        dtype=dict.fromkeys(texts, str),
+        dtype=dict.fromkeys([*texts, arguments.query], str),
         low_memory=False,
     )
 

@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> None:
             rows, read = data.load(arguments.rows, arguments, model), columns
         scores[name] = model.predict(rows.X)
         means[name] = {
-            measure: mean_of(values, arguments.confidence)
+            measure: mean_of(measure, values, arguments.confidence)
             for measure, values in values_of(rows, scores[name], measures).items()
         }
     comparisons: list[Comparisons] = []

@@ -33,12 +33,13 @@ def values_of(rows: Rows, scores: Any, measures: Sequence[Measure]) -> dict[Meas
     }
 
 
-def mean_of(values: np.ndarray, confidence: float = 0.95) -> MeanInterval:
-    """Return the mean with its interval, which has no ends if there are fewer than two values."""
+def mean_of(measure: Measure, values: np.ndarray, confidence: float = 0.95) -> MeanInterval:
+    """Return the mean with its interval, which has no ends unless there are two values of queries."""
     known = values[~np.isnan(values)]
-    if len(known) > 1:
+    if measure.by_query and len(known) > 1:
         return mean_interval(known, confidence)
-    return MeanInterval(float(known.mean()) if len(known) else np.nan, np.nan, np.nan, len(known))
+    mean = float(known.mean()) if len(known) else np.nan
+    return MeanInterval(mean, np.nan, np.nan, len(known) if measure.by_query else 0)
 
 
 def table(means: Mapping[str, Mapping[Measure, MeanInterval]]) -> str:

@@ -62,10 +62,13 @@ def run(arguments: Namespace) -> None:
     else:
         train, vali = data.load(arguments.rows, arguments), None
         if arguments.validation is not None:
-            seen = vars(arguments) | {"n_features": arguments.n_features and train.X.shape[1]}
+            n_features = None if hasattr(train.X, "columns") else train.X.shape[1]
+            seen = vars(arguments) | {"n_features": n_features}
             vali = data.load(arguments.validation, Namespace(**seen))
         if arguments.folds is not None:
             folds = _split(train, arguments.folds)
+    if written is not None:
+        _refuse_several_classes(estimator, train)
     report: dict[str, Any] = {"estimator": kind.__name__}
     if written is None or arguments.folds is not None:
         means = _cross_validate(estimator, folds, measures_of(arguments.measures))
@@ -73,7 +76,6 @@ def run(arguments: Namespace) -> None:
         if not arguments.json:
             print(table(means))
     if written is not None:
-        _refuse_several_classes(estimator, train)
         estimator = _fitted(estimator, train, vali)
         models.DUMPERS[written](estimator, output)
         report |= _told(estimator, train) | {"output": output, "format": written}
@@ -183,12 +185,13 @@ def _cross_validate(
         model = _fitted(clone(estimator), fold.train, fold.vali)
         found[fold.name] = values_of(fold.test, scores_by(model, fold.test.X), measures)
     means = {
-        name: {measure: mean_of(values) for measure, values in of_fold.items()}
+        name: {measure: mean_of(measure, values) for measure, values in of_fold.items()}
         for name, of_fold in found.items()
     }
     return means | {
         "all": {
-            measure: mean_of(np.concatenate([one[measure] for one in found.values()])) for measure in measures
+            measure: mean_of(measure, np.concatenate([one[measure] for one in found.values()]))
+            for measure in measures
         }
     }
 
@@ -206,7 +209,7 @@ def _fitted(estimator: Any, train: Rows, vali: Rows | None) -> Any:
 
 
 def _told(estimator: Any, train: Rows) -> dict[str, Any]:
-    told: dict[str, Any] = {"rows": len(train.y), "queries": len(np.unique(train.qid))}
+    told: dict[str, Any] = {"rows": len(train.y), "queries": train.n_queries}
     told["trees"] = len(estimator.ensemble_) - estimator.n_init_trees_
     scores = getattr(estimator, "validation_score_", ())
     if len(scores):
