@@ -4,7 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-import ranktrees._core  # noqa: F401  # before another library loads OpenMP
+import ranktrees.support.parallel  # noqa: F401  # before another library loads OpenMP
 from ranktrees.support.version import __version__ as __version__
 
 if TYPE_CHECKING:  # a type checker would believe that every name exists
