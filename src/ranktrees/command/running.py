@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _sentence(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno is not None and error.filename is not None:
-        return f"{os.fspath(error.filename)}: {error.strerror}"
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"{error.filename}: {error.strerror}" if error.filename is not None else str(error.strerror)
     if isinstance(error, MemoryError) and not str(error):
         return "there is not enough memory"
     return str(error)
