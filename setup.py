@@ -44,7 +44,7 @@ BUILD = f"build/{'-'.join(KIND)}" if KIND else "build"
 DIRECTIVES = {
     "language_level": 3,
     "boundscheck": IS_DEBUG,
-    "wraparound": IS_DEBUG,
+    "wraparound": False,
     "initializedcheck": IS_DEBUG,
     "cdivision": True,
     "embedsignature": True,

@@ -1027,9 +1027,57 @@ def test_where_no_query_counts():
     assert RR([0, 0], [1, 2]) == 0.0
 
 
-def test_infinite_scores_have_their_rank():
+def test_a_score_of_plus_infinity_has_its_rank_and_one_of_minus_infinity_has_none():
     assert RR([0, 1, 0], [1.0, np.inf, -np.inf]) == 1.0
-    assert RR([0, 1, 1], [1.0, -np.inf, -np.inf]) == 0.5
+    assert RR([0, 1, 1], [1.0, -np.inf, -np.inf]) == 0.0
+
+
+# what a measure is divided by, of the labels of all rows and of the rows that have a rank
+DIVISORS = {
+    **{measure: lambda labels, at: 1.0 for measure in (DCG, ERR, RR)},
+    NDCG: lambda labels, at: reference.dcg(sorted(labels, reverse=True), at),
+    **{measure: lambda labels, at: sum(label >= 1 for label in labels) for measure in (AP, R)},
+    P: lambda labels, at: 1.0,
+}
+
+
+@pytest.mark.parametrize("ties", ["average", "worst", "input", "reverse"])
+@pytest.mark.parametrize("at", [None, 1, 3, 100])
+@pytest.mark.parametrize("measure", DIVISORS, ids=repr)
+def test_rows_that_were_not_retrieved_are_in_the_divisor_only(measure, at, ties):
+    random = np.random.default_rng(0)
+    bound, divisor = measure(at=at, ties=ties, empty_query=0), DIVISORS[measure]
+    for n in (1, 2, 5, 20, 90):
+        for share in (0.0, 0.3, 0.9, 1.0):
+            labels = random.integers(0, 4, n).astype(float)
+            scores = np.where(random.random(n) < share, -np.inf, random.integers(0, 4, n))
+            seen = scores > -np.inf
+            value = bound.of_query(labels, scores)
+            if not (labels[seen] > 0).any():
+                assert value == 0.0
+                continue
+            expected = bound.of_query(labels[seen], scores[seen])
+            expected *= divisor(labels[seen], at) / divisor(labels, at)
+            assert value == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_that_were_not_retrieved_are_the_last_tie_of_pairs():
+    labels, scores = np.array([0.0, 1, 2, 0, 1]), np.array([3.0, 2, -np.inf, -np.inf, 1])
+    low = np.where(scores > -np.inf, scores, 0.0)
+    for measure in (AUC, TopAUC @ [0, 1], PairAccuracy, KendallTau):
+        assert measure.of_query(labels, scores) == measure.of_query(labels, low)
+
+
+def test_rows_that_were_not_retrieved_have_no_place_to_swap():
+    with pytest.raises(ValueError, match="scores has -inf in row 1, which was not retrieved"):
+        P.deltas([0, 1], [1.0, -np.inf])
+
+
+def test_a_bound_measure_forgets_what_was_retrieved_before():
+    bound = P.bind(np.array([1.0, 0, 1, 0]), one_query(4))
+    assert bound.mean(np.array([3.0, 2, 1, 0])) == 0.5
+    assert bound.mean(np.array([3.0, -np.inf, -np.inf, -np.inf])) == 1.0
+    assert bound.mean(np.full(4, -np.inf)) == 0.0
 
 
 @pytest.mark.parametrize(

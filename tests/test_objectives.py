@@ -359,6 +359,16 @@ def test_quantiles_do_not_depend_on_order_or_threads(weighted):
         )
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_each_leaf_has_room_of_its_own(weighted):
+    rng = np.random.default_rng(0)
+    residuals, order = rng.normal(size=200_000), rng.permutation(200_000)
+    weights = rng.random(200_000) if weighted else None
+    bounds = [(first, first + 5000) for first in range(0, 200_000, 5000)]
+    alone = leaf_quantiles(residuals, weights, order, bounds, 0.3)
+    np.testing.assert_array_equal(leaf_quantiles(residuals, weights, order, bounds, 0.3, 3), alone)
+
+
 @pytest.mark.parametrize("quantile", [0.01, 0.5, 0.99])
 @pytest.mark.parametrize("shape", ["sorted", "reversed", "organ", "equal"])
 def test_quantiles_of_awkward_orders(shape, quantile):

@@ -6,6 +6,8 @@ replace the table by what it prints.
 """
 
 import hashlib
+import subprocess
+import sys
 from functools import cache
 
 import numpy as np
@@ -78,6 +80,7 @@ KINDS = {
     "coarse, all rows": ranker(split_search="coarse_to_fine", gradient_sampling=None, max_features=1.0),
     "squared error": regressor(),
     **{loss: regressor(loss) for loss in ("absolute_error", "poisson")},
+    "absolute error, some rows": regressor("absolute_error", subsample=0.5),
     "quantile": regressor("quantile", quantile=0.8),
     "logistic": HistGBRTClassifier(max_iter=5, **COMMON),
     **{search: regressor(split_search=search) for search in ("exact", "coarse_to_fine")},
@@ -116,12 +119,19 @@ WEIGHTED = {
 }
 
 
-def digest(kind):
-    """Of the trees of a kind of model, and of what they predict."""
-    X, y, qid = rows()
+def with_threads(model, n_jobs):
+    """Let a model, or the one in it, fit on some threads."""
+    names = [name for name in ("n_jobs", "estimator__n_jobs") if name in model.get_params()]
+    return clone(model).set_params(**dict.fromkeys(names, n_jobs))
+
+
+def digest(kind, n_jobs=2, times=1):
+    """Of the trees of a kind of model, and of what they predict; the rows come some times over."""
+    X, y, qid = (np.concatenate(times * [part]) for part in rows())
+    qid = np.cumsum(np.diff(qid, prepend=0) != 0)
     weight = 1 + np.arange(len(y)) % 3 if kind in WEIGHTED else None
     labels = y > 1 if kind.startswith("logistic") else y
-    model = clone(KINDS[kind]).fit(X, labels, qid=qid, sample_weight=weight)
+    model = with_threads(KINDS[kind], n_jobs).fit(X, labels, qid=qid, sample_weight=weight)
     seen = hashlib.sha256(model.predict(X).tobytes())
     for each in getattr(model, "estimators_", [model]):
         for ensemble in each._ensembles:
@@ -165,6 +175,7 @@ DIGESTS = {
     "squared error": "dba54b5f5ce64fc8",
     "absolute_error": "19a2bfcd465f4d6f",
     "poisson": "bb26500a1b7633d4",
+    "absolute error, some rows": "f81b7d148ee249e9",
     "quantile": "920e14d7b561442b",
     "logistic": "8097bad640acdc2d",
     "exact": "8a83c9e359bc1cb8",
@@ -195,6 +206,22 @@ DIGESTS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_models_have_the_bytes_that_they_had(kind):
     assert digest(kind) == DIGESTS[kind]
+
+
+@pytest.fixture(scope="module")
+def busy():
+    """Processes that take the processors from threads in the middle of their work."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    yield
+    for other in others:
+        other.kill()
+        other.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_models_have_the_same_bytes_while_others_compute(kind, busy):
+    assert len({digest(kind, n_jobs, times=5) for n_jobs in (1, 2, 3, 4, 3, 2)}) == 1
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from ranktrees.estimators import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
+    RecordScorer,
 )
 from ranktrees.evaluation.best import best_rows
 from ranktrees.evaluation.combining import optimal_weight, refine_weights
@@ -21,6 +22,13 @@ from ranktrees.evaluation.model_selection import (
     train_test_split_by_query,
 )
 from ranktrees.evaluation.picking import pick_early_exit
+from ranktrees.evaluation.trec import (
+    dump_trec_qrels,
+    dump_trec_run,
+    judged_rows,
+    load_trec_qrels,
+    load_trec_run,
+)
 from ranktrees.formats.catboost import load_catboost
 from ranktrees.formats.elasticsearch import dump_elasticsearch
 from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
@@ -59,6 +67,7 @@ __all__ = [
     "QueryKFold",
     "QueryShuffleSplit",
     "RandomForestRanker",
+    "RecordScorer",
     "WithSourceRows",
     "as_measure",
     "best_rows",
@@ -71,11 +80,16 @@ __all__ = [
     "dump_onnx",
     "dump_ranklib",
     "dump_solr",
+    "dump_trec_qrels",
+    "dump_trec_run",
     "dump_xgboost",
+    "judged_rows",
     "load_catboost",
     "load_letor",
     "load_letor_folds",
     "load_lightgbm",
+    "load_trec_qrels",
+    "load_trec_run",
     "load_xgboost",
     "make_clicks",
     "make_ranking",

@@ -16,8 +16,12 @@ from ranktrees import (
     QueryKFold,
     RandomForestRanker,
     as_measure,
+    best_rows,
     compare,
+    dump_trec_run,
+    judged_rows,
     load_letor,
+    load_trec_run,
     make_ranking,
     query_scorer,
     train_test_split_by_query,
@@ -62,6 +66,13 @@ def forests() -> None:
     X, y, qid = make_ranking(100, random_state=0, return_X_y_qid=True)
     assert_type(X, NDArray[np.float32])
     forest.fit(X, y, qid=qid).rank(X, qid, k=2)
+
+
+def runs(path: Path, scores: Floats, qid: list[int], ids: list[str]) -> None:
+    dump_trec_run(path, scores, qid, ids, k=1000, tag="trees")
+    rows = judged_rows(load_trec_run(path), {"7": {"d1": 1, "d2": 0}})
+    NDCG(rows["label"], rows["score"], qid=rows["query"])
+    best_rows(scores, qid, ids=ids)
 
 
 def min_gap(labels: Floats, scores: Floats) -> float:

@@ -100,16 +100,10 @@ class _Columns:
             edges, n_edges = np.empty((len(own), room)), np.empty(len(own), dtype=np.int64)
             _kernels.find_edges(
                 self.values,
-                self.weights,
-                self.starts[own],
-                self.sizes[own],
-                self.zero_mass[own],
-                is_categorical[own],
+                self,
+                own,
+                bool(kind),
                 _NO_LIMIT if max_bins is None else max_bins,
-                self.pieces,
-                self.doubtful,
-                self.spare,
-                self.spare_weights,
                 edges,
                 n_edges,
                 n_threads,
@@ -124,16 +118,7 @@ class _Columns:
         A mass of more than 32 bits is spread over several entries.
         """
         masses = np.empty(len(self.values), dtype=np.uint32) if self.weights is None else self.weights
-        _kernels.join_equal(
-            self.values,
-            self.weights,
-            self.starts,
-            self.sizes,
-            self.spare,
-            self.spare_weights,
-            masses,
-            n_threads,
-        )
+        _kernels.join_equal(self.values, self, masses, n_threads)
         return masses
 
     @classmethod
@@ -258,7 +243,6 @@ class _DenseRows:
                     part.astype(self.X.dtype, copy=False),
                     own,
                     None if weights is None else weights[places],
-                    0,
                     columns.starts + columns.sizes,
                     columns.values,
                     columns.weights,
@@ -300,11 +284,7 @@ class _SparseRows:
                 self.ends,
                 weights,
                 first,
-                columns.starts,
-                columns.values,
-                columns.weights,
-                columns.sizes,
-                columns.zero_mass,
+                columns,
             )
             yield columns
 

@@ -136,6 +136,9 @@ class BinMapper:
             self._edges[begin:end]
             for begin, end in zip(self._edge_offsets[:-1], self._edge_offsets[1:], strict=True)
         ]
+        self._feature_edges = _kernels.FeatureEdges(
+            self._edges, self._edge_offsets, self.is_categorical, self.missing_codes
+        )
         self.cuts = tuple(
             np.empty(0) if known else view for view, known in zip(views, self.is_categorical, strict=True)
         )
@@ -430,10 +433,7 @@ class BinMapper:
             X.indices,
             begins,
             ends,
-            self._edges,
-            self._edge_offsets,
-            self.is_categorical,
-            self.missing_codes,
+            self._feature_edges,
             first[:-1].copy(),
             rows,
             codes,
@@ -537,10 +537,7 @@ class BinMapper:
             _kernels.encode_dense_long(
                 X,
                 order,
-                self._edges,
-                self._edge_offsets,
-                self.is_categorical,
-                self.missing_codes,
+                self._feature_edges,
                 first,
                 min(first + step, n_rows),
                 codes,
@@ -555,17 +552,13 @@ class BinMapper:
         for feature in range(0, n_features, max(width, 1)):
             known = coders[: n_features - feature]
             _kernels.make_coders(edges, self._edge_offsets, self.missing_codes, feature, n_rows, known)
+            some = _kernels.Coders(self._feature_edges, feature, known)
             step = max(_VALUES_TO_ENCODE // len(known), 1)
             for first in range(0, n_rows, step):
                 _kernels.encode_dense(
                     X,
                     order,
-                    known,
-                    self._edges,
-                    self._edge_offsets,
-                    self.is_categorical,
-                    self.missing_codes,
-                    feature,
+                    some,
                     first,
                     min(first + step, n_rows),
                     codes,
@@ -574,22 +567,16 @@ class BinMapper:
 
     def _encode_sparse(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
-        zero_codes = np.ascontiguousarray(self._encode(np.zeros((1, n_features), X.dtype), None, 1)[0])
         step = max(_VALUES_TO_ENCODE // max(n_features, 1), 1)
         begins, ends = row_limits(X, order)
         for first in range(0, n_rows, step):
             _kernels.encode_sparse(
                 X.data,
                 X.indices,
-                begins,
-                ends,
-                self._edges,
-                self._edge_offsets,
-                self.is_categorical,
-                self.missing_codes,
-                zero_codes,
+                begins[first : first + step],
+                ends[first : first + step],
+                self._feature_edges,
                 first,
-                min(first + step, n_rows),
                 codes,
                 n_threads,
             )

@@ -16,7 +16,7 @@ from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.estimators.columns import recoded
-from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
+from ranktrees.estimators.fitted import FittedTrees, require_trees_only
 from ranktrees.estimators.fitting import TreeEnsembleEstimator
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
@@ -62,7 +62,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         The levels of the category columns of a data frame, by the number of the column, or by its name if the
         ensemble or ``feature_names`` supply names. They are listed in the order of the codes 0, 1, ... on
         which the trees split. They are needed if the ensemble does not have them: it stores strings, booleans
-        and numbers, but not dates or intervals. If None, the levels of the ensemble are used.
+        and numbers, but not dates or intervals. If None, the levels of the ensemble are used. An array may
+        have the levels or their codes in such a column, but numbers only if they cannot be both.
     measure : str, Measure, callable or None, default="ndcg@10"
         The measure that `score` returns. If None, it is R².
     n_jobs : int or None, default=None
@@ -112,6 +113,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     _is_ranker = False
     _qid_given = True  # a measure needs them
+    _takes_codes = True  # its levels are in the order of the codes that the trees know
     _parameter_constraints = {  # noqa: RUF012
         "ensemble": [Ensemble],
         "feature_names": ["array-like", None],
@@ -440,7 +442,7 @@ def _averaged(model: Any) -> FittedTrees:
             "BaggingRegressor or a VotingRegressor of these."
         )
     check_is_fitted(own)
-    whole_ensemble(own)
+    require_trees_only(own, "average predictions")
     if own._link is not None:
         raise ValueError(
             f"models has {own!r}, whose predictions are not sums over trees; expected models whose "

@@ -47,7 +47,7 @@ from sklearn.utils import check_random_state
 from ranktrees._core.rows import sampling
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.rows import arranged, checked_rows, column, numbers_in
-from ranktrees.rows import ids_of_queries, qid_of, warn_of_order
+from ranktrees.rows import column_of, ids_of_queries, qid_of, warn_of_order
 from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
@@ -151,7 +151,7 @@ def per_query_table(
     qid = qid_of(y_true) if qid is None else qid
     qid = [0] * int(offsets[-1]) if qid is None else qid
     ids = ids_of_queries(qid, order, offsets)
-    index = pd.Index(ids, name="qid", tupleize_cols=False)
+    index = pd.Index(column_of(ids), name="qid", tupleize_cols=False)
     table = pd.DataFrame(columns, index=index)
     table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
     return table

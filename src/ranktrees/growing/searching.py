@@ -220,7 +220,7 @@ class StreamingSearch(Search):
     """
 
     def __init__(self, codes: np.ndarray, mapper: BinMapper, kind: tuple[int, bool], *rest: Any) -> None:
-        self.max_bins, self.by_estimates = kind
+        self.kind, self.max_bins = kind, kind[0]
         super().__init__(codes, mapper, None, *rest)
         self.sets_apart = False  # the mass of a centroid is the number of all its rows
 
@@ -236,8 +236,7 @@ class StreamingSearch(Search):
             order,
             sums,
             shards,
-            self.max_bins,
-            self.by_estimates,
+            self.kind,
         )
 
 

@@ -146,7 +146,8 @@ class Measure:
         y_true : array-like of shape (n,)
             Labels.
         y_score : array-like of shape (n,)
-            Scores. Rows with higher scores rank first.
+            Scores. Rows with higher scores rank first. A row with score -inf was not retrieved: it is one of
+            the rows of its query, but has no rank.
         qid : array-like of shape (n,), default=None
             Query ids of any hashable type, in any order. If None, they are taken from the level ``qid`` of
             the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query, and measures
@@ -467,7 +468,7 @@ class Measure:
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            The labels and scores of the rows of one query.
+            The labels and scores of the rows of one query, all of which have a rank: no score is -inf.
 
         Returns
         -------
@@ -494,6 +495,11 @@ class Measure:
                 f"scores has {len(scores)} rows, but labels has {len(labels)}: pass those of one query"
             )
         self.check_labels(labels, "labels")
+        if (hidden := np.isneginf(scores)).any():
+            raise ValueError(
+                f"scores has -inf in row {hidden.argmax()}, which was not retrieved and has no place to "
+                "swap; expected scores of retrieved rows: leave the others out"
+            )
         order = np.argsort(-scores, kind="stable")
         ranked = np.arange(len(scores), 0.0, -1.0) if self.by_order else scores[order]
         out = np.empty((len(labels), len(labels)))

@@ -132,7 +132,7 @@ class _P(_Binary):
     """Precision: the share of relevant rows among those above the cutoff.
 
     P @ k = (relevant rows at ranks 1 ... k) / k, also for queries of fewer than k rows, as in trec_eval.
-    Without a cutoff it is the share of relevant rows among all rows of the query.
+    Without a cutoff it is the share of relevant rows among all rows of the query that were retrieved.
 
     Parameters
     ----------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AnySet
 from datetime import date, datetime, timedelta
 from numbers import Number
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,15 @@ from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from ranktrees.support.annotations import RowsLike
+
+
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("str", str),
+    ("number", (Number, np.bool_)),
+    ("datetime", datetime),  # before date: it is one, but equals none
+    ("date", date),
+    ("timedelta", timedelta),
+)
 
 
 def is_one_array(X: RowsLike) -> bool:
@@ -35,6 +45,18 @@ def frame_columns(X: RowsLike) -> list[tuple[Any, Any]] | None:
     if hasattr(X, "column_names") and hasattr(X, "column"):
         return [(name, X.column(j)) for j, name in enumerate(X.column_names)]
     return None
+
+
+def column_of(values: Any) -> Any:
+    """Return a pandas Series of some values, of their own type if pandas has it."""
+    import pandas as pd
+
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.tolist()
+    try:
+        return pd.Series(values)
+    except UnicodeEncodeError:  # pandas' strings cannot hold surrogates
+        return pd.Series(values, dtype=object)
 
 
 def warn_of_order(named: dict[str, Any]) -> None:
@@ -105,14 +127,77 @@ def _read_categories(values: list[Any], levels: tuple[Any, ...], named: str) -> 
     codes = np.array([code_of.get(value, np.nan) for value in values], np.float32)
     without_code = [values[row] for row in np.flatnonzero(np.isnan(codes))]
     unseen = [value for value in without_code if not is_missing(value)]
-    kinds = {kind_of(level) for level in levels} if unseen else set()
+    kinds = kinds_of(levels) if unseen else set()
     for value in unseen:
         if kinds and kind_of(value) not in kinds:
-            raise ValueError(
-                f"{named} holds {as_seen(value)}, a {kind_of(value)}, but its categories in fit are of kind "
-                f"{' and '.join(sorted(kinds))}, such as {as_seen(levels[0])}; expected values of that kind: "
-                "pass the categories themselves, spelt as in fit, rather than codes for them."
-            )
+            raise of_other_kind(value, levels, kinds, named)
+    return codes
+
+
+def of_other_kind(value: Any, levels: tuple[Any, ...], kinds: AnySet[str], named: str) -> ValueError:
+    """Return the error for a value of another kind than the levels of its column.
+
+    Parameters
+    ----------
+    value : hashable
+    levels : tuple
+    kinds : set of str
+        The kinds of the levels.
+    named : str
+        What holds the value.
+    """
+    return ValueError(
+        f"{named} holds {as_seen(value)}, a {kind_of(value)}, but its categories in fit are of kind "
+        f"{' and '.join(sorted(kinds))}, such as {as_seen(levels[0])}; expected values of that kind: "
+        "pass the categories themselves, spelt as in fit, rather than codes for them."
+    )
+
+
+def read_categories_of_array(column: np.ndarray, levels: tuple[Any, ...], named: str) -> np.ndarray:
+    """Return the codes of a category column of an array, which holds either the levels or their codes.
+
+    Parameters
+    ----------
+    column : ndarray of numbers or objects, shape (n_rows,)
+        If all that is not missing is numbers, these are codes. Otherwise the values are levels.
+    levels : tuple
+    named : str
+        What holds the values, for messages.
+
+    Returns
+    -------
+    codes : ndarray of float32 or float64, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If numbers may be levels as well as codes, or are neither; or for levels of another kind.
+
+    Examples
+    --------
+    >>> read_categories_of_array(np.array([1.0, 0.0, np.nan]), ("fr", "uk"), "column 'site' of X")
+    array([ 1.,  0., nan])
+    >>> read_categories_of_array(np.array(["uk", "de"], object), ("fr", "uk"), "column 'site' of X")
+    array([ 1., nan], dtype=float32)
+    """
+    if column.dtype == object:
+        values = column.tolist()
+        if kinds_of(value for value in values if not is_missing(value)) - {"number"}:
+            return _read_categories(values, levels, named)
+    codes = as_float(column, lambda _: named)
+    if levels != tuple(range(len(levels))) and "number" in kinds_of(levels) and not np.isnan(codes).all():
+        raise ValueError(
+            f"{named} holds numbers, which may be categories, such as {as_seen(levels[0])}, or their codes "
+            f"from 0 to {len(levels) - 1}; expected a data frame, whose values are categories: pass one, or "
+            "records to a RecordScorer; codes can be passed to predict of the ensemble."
+        )
+    other = ~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.floor(codes))))
+    if other.any():
+        raise ValueError(
+            f"{named} holds {codes[other][0]:g}; expected the categories of fit, or their codes, whole "
+            f"numbers from 0 on and below {len(levels)}: pass NaN for a category that is missing or not in "
+            "fit."
+        )
     return codes
 
 
@@ -134,14 +219,12 @@ def kind_of(level: Hashable) -> str:
     >>> kind_of(date(2024, 1, 1)), kind_of(datetime(2024, 1, 1))
     ('date', 'datetime')
     """
-    kinds: dict[str, Any] = {
-        "number": (Number, np.bool_),
-        "str": str,
-        "datetime": datetime,  # before date: it is one, but equals none
-        "date": date,
-        "timedelta": timedelta,
-    }
-    return next((kind for kind, types in kinds.items() if isinstance(level, types)), type(level).__name__)
+    return next((kind for kind, types in _KINDS if isinstance(level, types)), type(level).__name__)
+
+
+def kinds_of(levels: Iterable[Hashable]) -> set[str]:
+    """Return the kinds of values. A kind depends on the type only."""
+    return {kind_of(level) for level in {type(level): level for level in levels}.values()}
 
 
 def _without_missing(column: Any) -> np.ndarray:

@@ -15,6 +15,7 @@ from libc.string cimport memcpy, memmove, memset
 
 from ranktrees._core.binning.coding cimport coder_double, coder_float, encode, make_coder
 from ranktrees._core.support.records cimport Node, nodes_in
+from ranktrees._core.support.views cimport line_in, run_in
 
 cdef extern from "support/bins.h" nogil:
     void prefetch_line(const void* address)
@@ -118,18 +119,27 @@ cdef inline int bits_for(Py_ssize_t n, int most) noexcept nogil:
 
 # -------------------------------------------------------------------------------------------------- gathering
 
+# Where a thread puts the values of some columns; a member for each argument of gather_dense.
+cdef struct Gathered:
+    Py_ssize_t n_columns
+    const int64_t* starts
+    void* values
+    uint32_t* weights      # or NULL
+    int64_t* sizes
+    int64_t* zero_mass
+
+
 def gather_dense(
     const floating[:, :] X,             # IN
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
     const uint32_t[::1] weights,        # IN, or None: all one
-    Py_ssize_t first,
-    const int64_t[::1] starts,          # IN  where the values of column first + j begin; room for all rows
+    const int64_t[::1] starts,          # IN  where the values of each column begin; room for all rows
     floating[::1] values,               # OUT values that are neither missing nor zero
     uint32_t[::1] value_weights,        # OUT their weights, or None
     int64_t[:, ::1] sizes,              # OUT [n_threads, n_columns] how many of them each thread has found
     int64_t[:, ::1] zero_mass,          # OUT the same shape: the mass of the zeros that each thread has found
 ):
-    """Gather the columns first, first + 1, ... (one per size) of a dense X of any strides.
+    """Gather the columns of a dense X of any strides.
 
     Each thread gathers its own stretch of the rows. Then the gaps between the stretches are closed.
     """
@@ -156,15 +166,17 @@ def gather_dense(
         n_threads, nogil=True, schedule="static", num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
         gather_stretch(
-            X, rows, thread * stretch, min((thread + 1) * stretch, n_rows), row_weights, first, n_columns,
-            width, &starts[0], &values[0], into_weights, &sizes[thread, 0], &zero_mass[thread, 0],
-            &blocks[thread, 0],
+            X, rows, thread * stretch, min((thread + 1) * stretch, n_rows), row_weights,
+            Gathered(
+                n_columns, &starts[0], &values[0], into_weights, &sizes[thread, 0], &zero_mass[thread, 0]
+            ),
+            width, &blocks[thread, 0],
         )
     if n_threads > 1:
         for j in prange(n_columns, nogil=True, num_threads=n_threads):
             close_up(
-                &values[starts[j]], into_weights + starts[j] if into_weights != NULL else NULL, stretch,
-                sizes, j,
+                run_in(values, starts[j]), into_weights + starts[j] if into_weights != NULL else NULL,
+                stretch, sizes, j,
             )
 
 
@@ -182,25 +194,25 @@ cdef void close_up(
 
 cdef void gather_stretch(
     const floating[:, :] X, const Py_ssize_t* rows, Py_ssize_t first_row, Py_ssize_t end,
-    const uint32_t* weights, Py_ssize_t first, Py_ssize_t n_columns, Py_ssize_t width, const int64_t* starts,
-    floating* values, uint32_t* value_weights, int64_t* sizes, int64_t* zero_mass, floating* block,
+    const uint32_t* weights, Gathered columns, Py_ssize_t width, floating* block,
 ) noexcept nogil:
     """Gather the columns of the rows first_row:end, `width` columns at a time.
 
     The values of a column go to its place for the row `first_row`, where there is room for all of these rows.
     """
+    cdef floating* values = <floating*> columns.values
     cdef const floating* column
-    cdef Py_ssize_t group, begin, task, row, n, i, j, to
+    cdef Py_ssize_t n_columns = columns.n_columns, group, begin, task, row, n, i, j, to
     cdef int64_t zeros
     for group in range((n_columns + width - 1) // width):
         begin = group * width
         for task in range((end - first_row + LAID_OUT - 1) // LAID_OUT):
             row = first_row + task * LAID_OUT
             n = min(<Py_ssize_t> LAID_OUT, end - row)
-            lay_out(X, rows, row, n, end, first + begin, min(width, n_columns - begin), block)
+            lay_out(X, rows, row, n, end, begin, min(width, n_columns - begin), block)
             for j in range(begin, min(begin + width, n_columns)):
                 column = block + (j - begin) * LAID_OUT
-                to = starts[j] + first_row + sizes[j]
+                to = columns.starts[j] + first_row + columns.sizes[j]
                 zeros = 0
                 if weights == NULL:
                     if floating is float:
@@ -210,11 +222,11 @@ cdef void gather_stretch(
                 else:
                     for i in range(n):
                         values[to] = column[i]
-                        value_weights[to] = weights[row + i]
+                        columns.weights[to] = weights[row + i]
                         to += (fabs(column[i]) > 0) & (weights[row + i] > 0)
                         zeros += weights[row + i] * <int64_t> (column[i] == 0)
-                sizes[j] = to - starts[j] - first_row
-                zero_mass[j] += zeros
+                columns.sizes[j] = to - columns.starts[j] - first_row
+                columns.zero_mass[j] += zeros
 
 
 cdef inline void lay_out(
@@ -276,13 +288,13 @@ def gather_sparse(
     const int64_t[::1] ends,            # IN  where row i ends
     const uint32_t[::1] weights,        # IN, or None: all one
     Py_ssize_t first,
-    const int64_t[::1] starts,          # IN  where the values of column first + j begin
-    floating[::1] values,               # OUT values that are neither missing nor zero
-    uint32_t[::1] value_weights,        # OUT their weights, or None
-    int64_t[::1] sizes,                 # OUT how many
-    int64_t[::1] zero_mass,             # IN  mass of all rows; OUT mass of the zeros, stored or absent
+    columns,                            # OUT their values; IN the mass of all rows, OUT that of the zeros
 ):
     """Gather the columns first, first + 1, ... (one per size) of sparse rows; move the cursors past them."""
+    cdef const int64_t[::1] starts = columns.starts
+    cdef floating[::1] values = columns.values
+    cdef uint32_t[::1] value_weights = columns.weights
+    cdef int64_t[::1] sizes = columns.sizes, zero_mass = columns.zero_mass
     cdef Py_ssize_t i, at, j, to, n_columns = sizes.shape[0]
     cdef bint weighted = weights is not None
     cdef uint32_t weight = 1
@@ -314,36 +326,37 @@ def gather_sparse(
 # ---------------------------------------------------------------------------------------------------- cutting
 
 def find_edges(
-    floating[::1] values,               # IN, destroyed
-    uint32_t[::1] value_weights,        # IN, destroyed, or None: all one
-    const int64_t[::1] starts,          # IN  where the values of a column begin
-    const int64_t[::1] sizes,           # IN  how many values a column has
-    const int64_t[::1] zero_mass,       # IN  mass of the zeros of a column
-    const uint8_t[::1] is_categorical,  # IN
+    floating[::1] values,               # IN, destroyed: those of the columns
+    columns,                            # IN  with scratch
+    const int64_t[::1] own,             # IN  which of the columns
+    bint are_categorical,
     int max_bins,                       # any number, provided that there is room for the cuts
-    uint64_t[:, ::1] spare_pieces,      # scratch [n_threads, piece_words * (longest column + MOST_PIECES)]
-    uint8_t[:, ::1] doubtful,           # scratch [n_threads, longest column + MOST_PIECES]
-    floating[:, ::1] spare,             # scratch [n_threads, longest column]
-    uint32_t[:, ::1] spare_weights,     # scratch of the same shape, or None
-    double[:, ::1] edges,               # OUT [n_columns, 255 or more] cuts, or categories
+    double[:, ::1] edges,               # OUT [len(own), 255 or more] cuts, or categories
     int64_t[::1] n_edges,               # OUT how many; of categories all are counted, even those without room
     int n_threads,
 ):
     """Choose the cuts of each column, or list its categories."""
-    cdef Py_ssize_t j
+    cdef uint32_t[::1] value_weights = columns.weights
+    cdef const int64_t[::1] starts = columns.starts, sizes = columns.sizes, zero_mass = columns.zero_mass
+    cdef uint64_t[:, ::1] spare_pieces = columns.pieces
+    cdef uint8_t[:, ::1] doubtful = columns.doubtful
+    cdef floating[:, ::1] spare = columns.spare
+    cdef uint32_t[:, ::1] spare_weights = columns.spare_weights
+    cdef Py_ssize_t i, j
     cdef bint weighted = value_weights is not None
-    for j in prange(
-        sizes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1,
+    for i in prange(
+        own.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
-        n_edges[j] = find_column_edges(
-            &values[starts[j]],
-            &value_weights[starts[j]] if weighted else NULL,
-            sizes[j], zero_mass[j], is_categorical[j], max_bins,
+        j = own[i]
+        n_edges[i] = find_column_edges(
+            run_in(values, starts[j]),
+            run_in(value_weights, starts[j]) if weighted else NULL,
+            sizes[j], zero_mass[j], are_categorical, max_bins,
             &spare_pieces[threadid(), 0],
             &doubtful[threadid(), 0],
             &spare[threadid(), 0],
             &spare_weights[threadid(), 0] if weighted else NULL,
-            &edges[j, 0], edges.shape[1],
+            &edges[i, 0], edges.shape[1],
         )
 
 
@@ -713,27 +726,28 @@ cdef bint close_bins(
 
 def join_equal(
     floating[::1] values,               # IN/OUT ascending; repeated only if a mass does not fit in 32 bits
-    uint32_t[::1] value_weights,        # IN, destroyed, or None: all one
-    const int64_t[::1] starts,          # IN     where the values of a column begin
-    int64_t[::1] sizes,                 # IN/OUT how many
-    floating[:, ::1] spare,             # scratch [n_threads, longest column]
-    uint32_t[:, ::1] spare_weights,     # scratch of the same shape, or None
-    uint32_t[::1] masses,               # OUT the mass of each value; may be the same array as value_weights
+    columns,                            # IN     their places and weights, with scratch; IN/OUT sizes
+    uint32_t[::1] masses,               # OUT the mass of each value; may be the array of weights
     int n_threads,
 ):
     """Join the equal values of each column."""
+    cdef uint32_t[::1] value_weights = columns.weights
+    cdef const int64_t[::1] starts = columns.starts
+    cdef int64_t[::1] sizes = columns.sizes
+    cdef floating[:, ::1] spare = columns.spare
+    cdef uint32_t[:, ::1] spare_weights = columns.spare_weights
     cdef Py_ssize_t j
     cdef bint weighted = value_weights is not None
     for j in prange(
         sizes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
         sizes[j] = join_values(
-            &values[starts[j]],
-            &value_weights[starts[j]] if weighted else NULL,
+            run_in(values, starts[j]),
+            run_in(value_weights, starts[j]) if weighted else NULL,
             sizes[j],
             &spare[threadid(), 0],
             &spare_weights[threadid(), 0] if weighted else NULL,
-            &masses[starts[j]],
+            run_in(masses, starts[j]),
         )
 
 
@@ -859,11 +873,55 @@ cdef inline Py_ssize_t code_of(
     return n_below
 
 
-cdef inline Py_ssize_t search_code(
-    double x, const double* edges, Py_ssize_t n_edges, bint is_categorical, Py_ssize_t missing,
-) noexcept nogil:
+# The cuts or categories of features, as the arrays of FeatureEdges hold them.
+cdef struct Edges:
+    const double* all
+    const int64_t* offsets
+    const uint8_t* is_categorical
+    const int32_t* missing_codes
+
+
+cdef class FeatureEdges:
+    """Holds what a value of each feature is coded by.
+
+    Parameters
+    ----------
+    edges : ndarray of float64, shape (n_edges,)
+        The cuts or categories of all features, and infinity.
+    offsets : ndarray of int64, shape (n_features + 1,)
+        Where those of each feature begin.
+    is_categorical : ndarray of uint8, shape (n_features,)
+    missing_codes : ndarray of int32, shape (n_features,)
+    """
+
+    cdef const double[::1] edges
+    cdef const int64_t[::1] offsets
+    cdef const uint8_t[::1] is_categorical
+    cdef const int32_t[::1] missing_codes
+    cdef Edges of
+
+    def __init__(self, edges, offsets, is_categorical, missing_codes):
+        self.edges, self.offsets = edges, offsets
+        self.is_categorical, self.missing_codes = is_categorical, missing_codes
+        self.of = Edges(
+            run_in(self.edges, 0), run_in(self.offsets, 0), run_in(self.is_categorical, 0),
+            run_in(self.missing_codes, 0),
+        )
+
+
+cdef inline Py_ssize_t n_edges_of(const Edges* of, Py_ssize_t f) noexcept nogil:
+    return of.offsets[f + 1] - of.offsets[f]
+
+
+cdef inline const double* categories_of(const Edges* of, Py_ssize_t f) noexcept nogil:
+    """The categories of a feature, or NULL."""
+    return of.all + of.offsets[f] if of.is_categorical[f] else NULL
+
+
+cdef inline Py_ssize_t search_code(double x, const Edges* of, Py_ssize_t f) noexcept nogil:
     """The code of x among the edges of its feature."""
-    return code_of(x, count_below(edges, n_edges, x), edges if is_categorical else NULL, n_edges, missing)
+    cdef Py_ssize_t n_below = count_below(of.all + of.offsets[f], n_edges_of(of, f), x)
+    return code_of(x, n_below, categories_of(of, f), n_edges_of(of, f), of.missing_codes[f])
 
 
 def coder_words(int itemsize):
@@ -886,19 +944,34 @@ def make_coders(
         f = first + j
         begin = edge_offsets[f]
         make_coder(
-            &edges[begin], edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits, &coders[j, 0]
+            run_in(edges, begin), edge_offsets[f + 1] - begin, <uint8_t> missing_codes[f], bits, &coders[j, 0]
         )
+
+
+cdef class Coders:
+    """Finds the codes of the values of some features, each at most 255.
+
+    Parameters
+    ----------
+    edges : FeatureEdges
+        Those of all features.
+    first : int
+    tables : ndarray of uint64, shape (n_some, coder_words)
+        Those of the features first, first + 1, ..., by `make_coders`.
+    """
+
+    cdef FeatureEdges edges
+    cdef Py_ssize_t first
+    cdef const uint64_t[:, ::1] tables
+
+    def __init__(self, FeatureEdges edges, first, tables):
+        self.edges, self.first, self.tables = edges, first, tables
 
 
 def encode_dense(
     const floating[:, :] X,             # IN
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
-    const uint64_t[:, ::1] coders,     # IN  of the features first_feature, first_feature + 1, ...
-    const double[::1] categories,       # IN  exact edges of all features
-    const int64_t[::1] edge_offsets,    # IN
-    const uint8_t[::1] is_categorical,  # IN
-    const int32_t[::1] missing_codes,   # IN
-    Py_ssize_t first_feature,
+    Coders coders,                      # IN  of some features, for values of this type
     Py_ssize_t first,
     Py_ssize_t last,
     uint8_t[:, ::1] codes,              # OUT [n_features, n_rows], the rows first:last of these features
@@ -916,44 +989,38 @@ def encode_dense(
         (last - first + LAID_OUT - 1) // LAID_OUT, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
-        encode_block(
-            X, rows, coders, &categories[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            first_feature, first + block * LAID_OUT, last, &blocks[threadid(), 0], codes,
-        )
+        encode_block(X, rows, coders, first + block * LAID_OUT, last, &blocks[threadid(), 0], codes)
 
 
 cdef void encode_block(
-    const floating[:, :] X, const Py_ssize_t* rows, const uint64_t[:, ::1] coders, const double* categories,
-    const int64_t* edge_offsets, const uint8_t* is_categorical, const int32_t* missing_codes,
-    Py_ssize_t first_feature, Py_ssize_t first, Py_ssize_t end, floating* block, uint8_t[:, ::1] codes,
+    const floating[:, :] X, const Py_ssize_t* rows, Coders coders, Py_ssize_t first, Py_ssize_t end,
+    floating* block, uint8_t[:, ::1] codes,
 ) noexcept nogil:
+    cdef const Edges* of = &coders.edges.of
     cdef const floating* values
-    cdef Py_ssize_t i, j, f, group, begin, width, n_rows = min(<Py_ssize_t> LAID_OUT, end - first)
+    cdef Py_ssize_t n_features = coders.tables.shape[0], n_rows = min(<Py_ssize_t> LAID_OUT, end - first)
+    cdef Py_ssize_t i, j, f, group, begin, width
     cdef uint8_t* found
-    for group in range((coders.shape[0] + ENCODED - 1) // ENCODED):
+    for group in range((n_features + ENCODED - 1) // ENCODED):
         begin = group * ENCODED
-        width = min(<Py_ssize_t> ENCODED, coders.shape[0] - begin)
-        lay_out(X, rows, first, n_rows, end, first_feature + begin, width, block)
+        width = min(<Py_ssize_t> ENCODED, n_features - begin)
+        lay_out(X, rows, first, n_rows, end, coders.first + begin, width, block)
         for j in range(width):
-            f = first_feature + begin + j
+            f = coders.first + begin + j
             values = block + j * LAID_OUT
             found = &codes[f, first]
-            encode(n_rows, values, &coders[begin + j, 0], found)
-            if is_categorical[f]:
+            encode(n_rows, values, line_in(coders.tables, begin + j), found)
+            if of.is_categorical[f]:
                 for i in range(n_rows):
                     found[i] = <uint8_t> code_of(
-                        values[i], found[i], categories + edge_offsets[f],
-                        edge_offsets[f + 1] - edge_offsets[f], missing_codes[f],
+                        values[i], found[i], categories_of(of, f), n_edges_of(of, f), of.missing_codes[f]
                     )
 
 
 def encode_dense_long(
     const floating[:, :] X,             # IN
     const Py_ssize_t[::1] order,        # IN, or None: row i is X[order[i]]
-    const double[::1] edges,            # IN  cuts or categories of all features
-    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
-    const uint8_t[::1] is_categorical,  # IN
-    const int32_t[::1] missing_codes,   # IN
+    FeatureEdges edges,                 # IN
     Py_ssize_t first,
     Py_ssize_t last,
     uint32_t[:, ::1] codes,             # OUT [n_features, n_rows], the rows first:last
@@ -962,7 +1029,7 @@ def encode_dense_long(
     """Encode the rows first:last of a dense X of any strides; a feature may have any number of cuts."""
     cdef const Py_ssize_t* rows = NULL
     cdef Py_ssize_t n_groups = (codes.shape[0] + ENCODED - 1) // ENCODED
-    cdef Py_ssize_t n_blocks = (last - first + LAID_OUT - 1) // LAID_OUT, task, row
+    cdef Py_ssize_t n_blocks = (last - first + LAID_OUT - 1) // LAID_OUT, task
     if first == last or codes.shape[0] == 0:
         return
     if order is not None:
@@ -972,35 +1039,30 @@ def encode_dense_long(
         n_groups * n_blocks, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
-        row = first + task % n_blocks * LAID_OUT
         encode_block_long(
-            X, rows, &edges[0], &edge_offsets[0], &is_categorical[0], &missing_codes[0],
-            task // n_blocks * ENCODED, row, min(<Py_ssize_t> LAID_OUT, last - row), last,
+            X, rows, &edges.of, task // n_blocks * ENCODED, first + task % n_blocks * LAID_OUT, last,
             &blocks[threadid(), 0], codes,
         )
 
 
 cdef void encode_block_long(
-    const floating[:, :] X, const Py_ssize_t* rows, const double* edges, const int64_t* edge_offsets,
-    const uint8_t* is_categorical, const int32_t* missing_codes, Py_ssize_t first_feature, Py_ssize_t first,
-    Py_ssize_t n_rows, Py_ssize_t end, floating* block, uint32_t[:, ::1] codes,
+    const floating[:, :] X, const Py_ssize_t* rows, const Edges* of, Py_ssize_t first_feature,
+    Py_ssize_t first, Py_ssize_t end, floating* block, uint32_t[:, ::1] codes,
 ) noexcept nogil:
     cdef double numbers[LAID_OUT]
-    cdef Py_ssize_t width = min(<Py_ssize_t> ENCODED, codes.shape[0] - first_feature), i, j, f, n_edges
-    cdef const double* own
+    cdef Py_ssize_t width = min(<Py_ssize_t> ENCODED, codes.shape[0] - first_feature), i, j, f
+    cdef Py_ssize_t n_rows = min(<Py_ssize_t> LAID_OUT, end - first)
     cdef uint32_t* found
     lay_out(X, rows, first, n_rows, end, first_feature, width, block)
     for j in range(width):
         f = first_feature + j
-        own = edges + edge_offsets[f]
-        n_edges = edge_offsets[f + 1] - edge_offsets[f]
         found = &codes[f, first]
         for i in range(n_rows):
             numbers[i] = block[j * LAID_OUT + i]
-        count_edges_below(n_rows, numbers, own, n_edges, found)
+        count_edges_below(n_rows, numbers, of.all + of.offsets[f], n_edges_of(of, f), found)
         for i in range(n_rows):
             found[i] = <uint32_t> code_of(
-                numbers[i], found[i], own if is_categorical[f] else NULL, n_edges, missing_codes[f]
+                numbers[i], found[i], categories_of(of, f), n_edges_of(of, f), of.missing_codes[f]
             )
 
 
@@ -1026,76 +1088,60 @@ def entries_of_features(
     const index_t[::1] indices,         # IN
     const int64_t[::1] begins,          # IN  row i has the entries begins[i]:ends[i]
     const int64_t[::1] ends,            # IN
-    const double[::1] edges,            # IN  cuts or categories of all features
-    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
-    const uint8_t[::1] is_categorical,  # IN
-    const int32_t[::1] missing_codes,   # IN
+    FeatureEdges edges,                 # IN
     int64_t[::1] cursors,               # IN  where the entries of each feature begin; OUT where they end
     uint32_t[::1] rows,                 # OUT the row of each entry, ascending in a feature
     uint8_t[::1] codes,                 # OUT
 ):
     """Encode the entries of sparse rows, feature by feature."""
-    cdef Py_ssize_t i, at, begin
+    cdef Py_ssize_t i, at
     cdef index_t f
     cdef int64_t k
     with nogil:
         for i in range(begins.shape[0]):
             for at in range(begins[i], ends[i]):
-                f, begin = indices[at], edge_offsets[indices[at]]
+                f = indices[at]
                 k = cursors[f]
                 cursors[f] = k + 1
                 rows[k] = <uint32_t>i
-                codes[k] = <uint8_t>search_code(
-                    data[at], &edges[begin], edge_offsets[f + 1] - begin, is_categorical[f], missing_codes[f]
-                )
+                codes[k] = <uint8_t>search_code(data[at], &edges.of, f)
 
 
 def encode_sparse(
     const floating[::1] data,           # IN
     const index_t[::1] indices,         # IN
-    const int64_t[::1] begins,          # IN  row i has the entries begins[i]:ends[i]
+    const int64_t[::1] begins,          # IN  row first + i has the entries begins[i]:ends[i]
     const int64_t[::1] ends,            # IN
-    const double[::1] edges,            # IN  cuts or categories of all features
-    const int64_t[::1] edge_offsets,    # IN  where those of a feature begin
-    const uint8_t[::1] is_categorical,  # IN
-    const int32_t[::1] missing_codes,   # IN
-    const code_t[::1] zero_codes,       # IN  the code of an absent entry
+    FeatureEdges edges,                 # IN
     Py_ssize_t first,
-    Py_ssize_t last,
-    code_t[:, ::1] codes,               # OUT [n_features, n_rows], the rows first:last
+    code_t[:, ::1] codes,               # OUT [n_features, n_rows], from the row first on
     int n_threads,
 ):
-    """Encode the sparse rows first:last. Entries whose column does not exist are ignored."""
-    cdef Py_ssize_t block
-    if first == last or codes.shape[0] == 0:
-        return
+    """Encode sparse rows. Entries whose column does not exist are ignored."""
+    cdef Py_ssize_t block, n_rows = begins.shape[0]
     for block in prange(
-        (last - first + LAID_OUT - 1) // LAID_OUT, nogil=True, schedule="dynamic", num_threads=n_threads,
+        (n_rows + LAID_OUT - 1) // LAID_OUT, nogil=True, schedule="dynamic", num_threads=n_threads,
         use_threads_if=n_threads > 1,
     ):
         encode_entries(
-            data, indices, &begins[0], &ends[0], &edges[0], &edge_offsets[0], &is_categorical[0],
-            &missing_codes[0], &zero_codes[0],
-            first + block * LAID_OUT, min(first + (block + 1) * LAID_OUT, last), codes,
+            data, indices, &begins[block * LAID_OUT], &ends[block * LAID_OUT], &edges.of,
+            first + block * LAID_OUT, min(<Py_ssize_t> LAID_OUT, n_rows - block * LAID_OUT), codes,
         )
 
 
 cdef void encode_entries(
     const floating[::1] data, const index_t[::1] indices, const int64_t* begins, const int64_t* ends,
-    const double* edges, const int64_t* edge_offsets, const uint8_t* is_categorical,
-    const int32_t* missing_codes, const code_t* zero_codes, Py_ssize_t first, Py_ssize_t last,
-    code_t[:, ::1] codes,
+    const Edges* of, Py_ssize_t first, Py_ssize_t n_rows, code_t[:, ::1] codes,
 ) noexcept nogil:
-    cdef Py_ssize_t i, at, begin
+    cdef Py_ssize_t i, at
     cdef index_t f
+    cdef code_t of_zero
     for f in range(<index_t> codes.shape[0]):
-        for i in range(first, last):
-            codes[f, i] = zero_codes[f]
-    for i in range(first, last):
+        of_zero = <code_t> search_code(0.0, of, f)
+        for i in range(n_rows):
+            codes[f, first + i] = of_zero
+    for i in range(n_rows):
         for at in range(begins[i], ends[i]):
             f = indices[at]
             if 0 <= f < codes.shape[0]:
-                begin = edge_offsets[f]
-                codes[f, i] = <code_t> search_code(
-                    data[at], edges + begin, edge_offsets[f + 1] - begin, is_categorical[f], missing_codes[f]
-                )
+                codes[f, first + i] = <code_t> search_code(data[at], of, f)

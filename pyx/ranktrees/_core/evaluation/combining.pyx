@@ -22,6 +22,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from ranktrees._core.support.views cimport run_in
+
 include "../measures/formulas.pxi"
 
 cdef extern from "evaluation/crossings.h" nogil:
@@ -454,7 +456,7 @@ cdef class Combined:
 
     cdef Query query(self, Py_ssize_t q, const double* gains) noexcept nogil:
         cdef Py_ssize_t first = self.offsets[q]
-        return Query(gains + first, &self.a[0] + first, &self.b[0] + first, self.offsets[q + 1] - first)
+        return Query(gains + first, run_in(self.a, first), run_in(self.b, first), self.offsets[q + 1] - first)
 
     def order_at(
         self,
@@ -465,7 +467,7 @@ cdef class Combined:
     ):
         """Find the exact order of a query at a weight, or just behind it. Equal numbers are ties."""
         cdef Sweep s
-        cdef Query query = self.query(q, &self.a[0])
+        cdef Query query = self.query(q, run_in(self.a, 0))
         cdef Gap gap
         cdef Py_ssize_t i
         cdef int64_t place = 0
@@ -556,7 +558,7 @@ cdef class Sweeper:
                 n_held = 0
                 for thread in range(self.n_threads):
                     if changes[thread].n:
-                        memcpy(&out[0] + n_held, changes[thread].held, changes[thread].n * sizeof(Change))
+                        memcpy(&out[n_held], changes[thread].held, changes[thread].n * sizeof(Change))
                     n_held += changes[thread].n
             return array
         finally:
@@ -569,6 +571,6 @@ cdef class Sweeper:
     cdef int64_t follow_query(
         self, Py_ssize_t q, double start, bint opening, Sweep *s, Changes *changes
     ) noexcept nogil:
-        cdef Query query = self.combined.query(q, &self.gains[0])
+        cdef Query query = self.combined.query(q, run_in(self.gains, 0))
         s.task = self.task
         return follow(&query, start, opening, self.every, self.scales[q], s, changes)

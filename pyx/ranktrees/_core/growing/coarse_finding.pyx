@@ -21,6 +21,7 @@ from ranktrees._core.growing.gains cimport Rules, Sums, hessian_of_rows, sums_of
 from ranktrees._core.growing.scanning cimport CELLS
 from ranktrees._core.support.code_columns cimport column_with, spread_sums
 from ranktrees._core.support.records cimport SHORTLIST, Leaf, Split, has_turn, shares_of_each, worth_threads
+from ranktrees._core.support.views cimport line_in, run_in
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
@@ -145,7 +146,8 @@ cdef class CoarseFinder(Finder):
         """Set the score of the best cut between cells for each of some features, after its price is paid."""
         cdef Sums total = sums_of(leaf.total)
         score_cells(
-            &self.lines[leaf.line, 0], NULL, features, n, &self.places[0], self.signs, self.bits, &total,
+            line_in(self.lines, leaf.line), NULL, features, n, run_in(self.places, 0), self.signs, self.bits,
+            &total,
             hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules), &self.rules, scores,
         )
         self.pay(leaf, features, n, scores)
@@ -157,7 +159,8 @@ cdef class CoarseFinder(Finder):
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = self.rules_of(leaf, True)
         score_cells(
-            &self.lines[leaf.line, 0], counts, features, n, &self.places[0], self.signs, self.bits, &total,
+            line_in(self.lines, leaf.line), counts, features, n, run_in(self.places, 0), self.signs,
+            self.bits, &total,
             rules.min_hessian, &rules, scores,
         )
         self.pay(leaf, features, n, scores)
@@ -302,7 +305,7 @@ cdef class CoarseFinder(Finder):
             memset(sums, 0, SHORTLIST * CELLS * sizeof(int64_t))
             return
         sum_columns(
-            n_columns, columns, &self.order[first], &self.sums[first], stop - first,
+            n_columns, columns, run_in(self.order, first), run_in(self.sums, first), stop - first,
             &self.columns_scratch[thread, 0],
         )
         for k in range(n_columns):

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from ranktrees._core.growing.scanning cimport Scanner
 from ranktrees._core.support.code_columns cimport CodeColumns
 from ranktrees._core.support.records cimport Bin, Leaf, Split
+from ranktrees._core.support.views cimport line_in
 
 cdef extern from "support/codes.h" nogil:
     ctypedef struct CodesByRow "codes_by_row":
@@ -20,7 +21,7 @@ cdef inline const int32_t* features_of(
     const int32_t[:, ::1] features, int64_t i, int64_t first=0
 ) noexcept nogil:
     """The features of the i-th leaf, from ``first`` on, in one list per leaf or one list for all leaves."""
-    return &features[i if features.shape[0] > 1 else 0, first]
+    return line_in(features, i if features.shape[0] > 1 else 0) + first
 
 
 cdef class Finder(Scanner):

@@ -27,6 +27,7 @@ from ranktrees._core.support.code_columns cimport (
     AllColumns, CodeColumns, column_with, spread_bins, spread_sums,
 )
 from ranktrees._core.support.records cimport SHORTLIST, Bin, Leaf, Split, shares_of_each
+from ranktrees._core.support.views cimport bytes_in, line_in, run_in
 
 cdef extern from "support/bins.h" nogil:
     void bin_add(void* cell, const void* row)
@@ -131,11 +132,11 @@ cdef class Finder(Scanner):
         self.by_row = NULL
         if by_row is not None and len(order):
             self.row_bytes, self.row_places, self.row_codes = by_row.bytes, by_row.byte_of, by_row.cell_of
-            self.bytes_by_row.bytes = &self.row_bytes[0, 0]
+            self.bytes_by_row.bytes = bytes_in(self.row_bytes)
             self.bytes_by_row.step = self.row_bytes.strides[0]
             self.bytes_by_row.n_bytes = self.row_bytes.shape[1]
-            self.bytes_by_row.byte_of = &self.row_places[0]
-            self.bytes_by_row.code_of = &self.row_codes[0, 0]
+            self.bytes_by_row.byte_of = run_in(self.row_places, 0)
+            self.bytes_by_row.code_of = line_in(self.row_codes, 0)
             self.by_row = &self.bytes_by_row
         self.order, self.sums = order, sums
         self.plain = (
@@ -347,13 +348,14 @@ cdef class Finder(Scanner):
         own.exact, own.bits = exact, self.bits
         own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
         own.sum = <int64_t>(<uint64_t>leaf.total.gradient << self.bits) + leaf.total.hessian
-        own.rows, own.sums = &self.order[leaf.start], &self.sums[leaf.start]
-        own.quiet = &self.order[leaf.quiet_start]
+        own.rows, own.sums = run_in(self.order, leaf.start), run_in(self.sums, leaf.start)
+        own.quiet = run_in(self.order, leaf.quiet_start)
         own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
         own.words, own.n_words = own.touched + 64 * self.n_words, self.n_words
         cut.score, cut.feature = best.gain, -1
         best_of_few(
-            &own, width, features, &self.columns.all, self.by_row, &self.offsets[0], &total, &rules, &cut
+            &own, width, features, &self.columns.all, self.by_row, run_in(self.offsets, 0), &total, &rules,
+            &cut
         )
         if cut.feature < 0:
             return
@@ -380,7 +382,8 @@ cdef class Finder(Scanner):
         sums = &self.columns_scratch[thread, 0]
         if n_own:
             sum_columns(
-                n_own, columns, &self.order[leaf.start], &self.sums[leaf.start], leaf.stop - leaf.start, sums
+                n_own, columns, run_in(self.order, leaf.start), run_in(self.sums, leaf.start),
+                leaf.stop - leaf.start, sums
             )
         for j in range(width):
             if self.is_joint(features[j]):
@@ -519,7 +522,7 @@ cdef class Finder(Scanner):
         cdef uint8_t code
         for j in range(width):
             of[j] = self.codes_of(leaf, features[j])
-            fetch_each(of[j].column, of[j].step, &self.order[0] + leaf.start, min(ahead, n_rows))
+            fetch_each(of[j].column, of[j].step, run_in(self.order, leaf.start), min(ahead, n_rows))
         for i in range(leaf.start, leaf.stop):
             row = self.order[i]
             sum = widened(self.sums[i], self.bits, self.same)
@@ -556,9 +559,10 @@ cdef class Finder(Scanner):
         if line.all_words:
             memset(words, 255, ((n_bins >> 12) + 1) * sizeof(uint64_t))
         add_touching(
-            &line, &of, &self.order[leaf.start], &self.sums[leaf.start], n_rows, self.bits, self.same
+            &line, &of, run_in(self.order, leaf.start), run_in(self.sums, leaf.start), n_rows, self.bits,
+            self.same
         )
-        count_touching(&line, &of, &self.order[leaf.quiet_start], n_quiet)
+        count_touching(&line, &of, run_in(self.order, leaf.quiet_start), n_quiet)
 
     cdef CodesOfFeature codes_of(self, const Leaf* leaf, int64_t f) noexcept nogil:
         """The codes of a feature: by row if the leaf has few of the tree's rows, far apart in a column."""
@@ -607,10 +611,10 @@ cdef class Finder(Scanner):
         if leaf.split.missing_left:
             also = self.n_bins(f)
         return count_left(
-            self.is_long, column, <int32_t>leaf.split.code, also, &self.order[leaf.start],
+            self.is_long, column, <int32_t>leaf.split.code, also, run_in(self.order, leaf.start),
             leaf.stop - leaf.start,
         ) + count_left(
-            self.is_long, column, <int32_t>leaf.split.code, also, &self.order[leaf.quiet_start],
+            self.is_long, column, <int32_t>leaf.split.code, also, run_in(self.order, leaf.quiet_start),
             leaf.quiet_stop - leaf.quiet_start,
         )
 

@@ -23,6 +23,7 @@ from ranktrees._core.growing.line_finding cimport LineFinder
 from ranktrees._core.growing.parting cimport ROW_PARTED, Parter
 from ranktrees._core.growing.queues cimport Queue
 from ranktrees._core.support.records cimport SHORTLIST, Leaf, chunk_of, n_rows_of, portable_key, worth_threads
+from ranktrees._core.support.views cimport line_in
 
 cdef enum:
     CELL_SEARCHED = 4  # the cost of searching a cell of a line, in steps of about a nanosecond
@@ -311,17 +312,17 @@ cdef class Growth:
                 continue
             if leaf.line >= 0:
                 self.line_finder.find_one(
-                    leaf, &self.usable[0, 0], self.usable.shape[1], self.builder.count(leaf, thread)
+                    leaf, line_in(self.usable, 0), self.usable.shape[1], self.builder.count(leaf, thread)
                 )
             else:
-                self.finder.find_in_all_rows(leaf, &self.usable[0, 0], self.usable.shape[1], thread)
+                self.finder.find_in_all_rows(leaf, line_in(self.usable, 0), self.usable.shape[1], thread)
             return
         self.make_children_of(leaf, <int32_t>(first_child + 2 * k))
 
     cdef void look_further(self, int32_t k, int thread) noexcept nogil:
         """Search a leaf, which has a line, by features whose cuts are allowed."""
         self.coarse_finder.draw_and_look_further(
-            k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key,
+            k, line_in(self.usable, 0), self.usable.shape[1], self.n_drawn, self.key,
             self.builder.count(&self.leaves[k], thread), thread,
         )
 
@@ -487,12 +488,14 @@ cdef class Growth:
             self.build_and_search(task, thread)
         elif self.builder is None or self.draws():
             self.finder.draw_and_find(
-                self.picked[task - n_built], &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key,
+                self.picked[task - n_built], line_in(self.usable, 0), self.usable.shape[1], self.n_drawn,
+                self.key,
                 thread,
             )
         else:
             self.finder.find_one_directly(
-                &self.leaves[self.picked[task - n_built]], &self.usable[0, 0], self.usable.shape[1], thread
+                &self.leaves[self.picked[task - n_built]], line_in(self.usable, 0), self.usable.shape[1],
+                thread
             )
 
     cdef void search_line(self, int32_t k, int thread) noexcept nogil:
@@ -500,12 +503,12 @@ cdef class Growth:
             return
         if self.is_coarse:
             self.coarse_finder.draw_and_shortlist(
-                k, &self.usable[0, 0], self.usable.shape[1], self.n_drawn, self.key, thread
+                k, line_in(self.usable, 0), self.usable.shape[1], self.n_drawn, self.key, thread
             )
         elif self.draws():
             self.draw_from_line(k, thread)
         else:
-            self.line_finder.find_one(&self.leaves[k], &self.usable[0, 0], self.usable.shape[1], NULL)
+            self.line_finder.find_one(&self.leaves[k], line_in(self.usable, 0), self.usable.shape[1], NULL)
 
     cdef bint draws(self) noexcept nogil:
         """Whether leaves draw some of the features."""
@@ -518,7 +521,7 @@ cdef class Growth:
         cdef const int32_t* features
         while first < width:
             n = min(self.n_drawn, width - first)
-            features = self.finder.draw(k, &self.usable[0, 0], width, first, n, self.key, thread)
+            features = self.finder.draw(k, line_in(self.usable, 0), width, first, n, self.key, thread)
             self.line_finder.find_one(leaf, features, n, NULL)
             if self.finder.apart and leaf.split.feature >= 0 and not self.finder.is_confirmed(leaf):
                 self.line_finder.find_one(leaf, features, n, self.builder.count(leaf, thread))
@@ -560,10 +563,10 @@ cdef class Growth:
         drawn = np.empty((n, n_drawn), np.int32)
         for k in range(n):
             if first:
-                self.finder.draw(self.picked[k], &self.usable[0, 0], width, 0, first, self.key, 0)
+                self.finder.draw(self.picked[k], line_in(self.usable, 0), width, 0, first, self.key, 0)
             memcpy(
                 &drawn[k, 0],
-                self.finder.draw(self.picked[k], &self.usable[0, 0], width, first, n_drawn, self.key, 0),
+                self.finder.draw(self.picked[k], line_in(self.usable, 0), width, first, n_drawn, self.key, 0),
                 n_drawn * sizeof(int32_t),
             )
         return drawn

@@ -16,6 +16,7 @@ from libc.string cimport memcpy, memset
 from ranktrees._core.support.records cimport (
     Digit, JointBytes, Leaf, Member, n_rows_of, shares_of_each, start_of, worth_threads,
 )
+from ranktrees._core.support.views cimport bytes_in, line_in, run_in
 
 cdef extern from "support/bins.h" nogil:
     void add_line(int64_t n, const int64_t* part, int64_t* whole) noexcept
@@ -273,7 +274,7 @@ cdef class Builder:
     cdef void build_one(self, int64_t i, int bits, bint same, int thread) noexcept nogil:
         """Build the i-th of the lines to build, by one thread."""
         cdef const Leaf* leaf = &self.leaves[self.built[i]]
-        cdef int64_t* line = &self.lines[leaf.line, 0]
+        cdef int64_t* line = line_in(self.lines, leaf.line)
         self.fill(leaf.start, leaf.stop, bits, same, 0, self.n_blocks, thread, line)
 
     cpdef tuple sorted_out(self, const int32_t[::1] children):
@@ -360,8 +361,9 @@ cdef class Builder:
         while start < stop:
             n = min(<int64_t>COUNTED, stop - start)
             fill_line(
-                1, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1], &self.digits[0],
-                &self.first_digit[0], &self.cells_of_digits[0, 0], &self.order[0] + start, &self.ones[0], n,
+                1, bytes_in(self.bytes), self.bytes.strides[0], self.bytes.shape[1], run_in(self.digits, 0),
+                run_in(self.first_digit, 0), line_in(self.cells_of_digits, 0), run_in(self.order, start),
+                run_in(self.ones, 0), n,
                 0, False, 0, self.n_blocks, &self.scratch[thread, 0], &self.tables[thread, 0],
                 &self.joint, some,
             )
@@ -413,7 +415,7 @@ cdef class Builder:
                     self.leaves[ids[i]].start, self.leaves[ids[i]].stop, bits, same,
                     self.n_blocks * (task // n_ids) // n_shares,
                     self.n_blocks * (task // n_ids + 1) // n_shares, threadid(),
-                    &self.lines[self.leaves[ids[i]].line, 0],
+                    line_in(self.lines, self.leaves[ids[i]].line),
                 )
 
     cdef bint pays_by_rows(self, const Leaf* leaf, int n_threads) noexcept nogil:
@@ -425,9 +427,9 @@ cdef class Builder:
     ) noexcept nogil:
         """Fill the cells of the blocks first..last-1 from the rows order[start:stop]."""
         fill_line(
-            self.lanes, &self.bytes[0, 0], self.bytes.strides[0], self.bytes.shape[1],
-            &self.digits[0], &self.first_digit[0], &self.cells_of_digits[0, 0],
-            &self.order[0] + start, &self.sums[0] + start, stop - start, bits, same, first, last,
+            self.lanes, bytes_in(self.bytes), self.bytes.strides[0], self.bytes.shape[1],
+            run_in(self.digits, 0), run_in(self.first_digit, 0), line_in(self.cells_of_digits, 0),
+            run_in(self.order, start), run_in(self.sums, start), stop - start, bits, same, first, last,
             &self.scratch[thread, 0], &self.tables[thread, 0], &self.joint, line,
         )
 
@@ -438,13 +440,13 @@ cdef class Builder:
                 self.fill(
                     leaf.start + n_rows * t // n_threads, leaf.start + n_rows * (t + 1) // n_threads, bits,
                     same, 0, self.n_blocks, <int>t,
-                    &self.lines[leaf.line, 0] if t == 0 else &self.own_lines[t, 0],
+                    line_in(self.lines, leaf.line) if t == 0 else line_in(self.own_lines, t),
                 )
             wait_for_all()
             for t in prange(n_threads, schedule="static"):
                 first = width * t // n_threads
                 for k in range(1, n_threads):
                     add_line(
-                        width * (t + 1) // n_threads - first, &self.own_lines[k, first],
-                        &self.lines[leaf.line, first],
+                        width * (t + 1) // n_threads - first, line_in(self.own_lines, k) + first,
+                        line_in(self.lines, leaf.line) + first,
                     )

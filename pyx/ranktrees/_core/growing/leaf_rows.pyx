@@ -14,6 +14,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
 from ranktrees._core.support.records cimport Leaf, first_from, leaves_in, n_rows_of, value_of
+from ranktrees._core.support.views cimport run_in
 
 cdef extern from "growing/rounding.h" nogil:
     double exact_sum_of_same(double value, int64_t n) noexcept
@@ -57,8 +58,8 @@ def begins_of_stretches(
             begins[n_stretches, k, 0], begins[n_stretches, k, 1] = leaf[k].stop, leaf[k].quiet_stop
             for s in range(1, n_stretches):
                 row = n_rows * s // n_stretches
-                begins[s, k, 0] = first_from(row, &order[0], begins[s - 1, k, 0], leaf[k].stop)
-                begins[s, k, 1] = first_from(row, &order[0], begins[s - 1, k, 1], leaf[k].quiet_stop)
+                begins[s, k, 0] = first_from(row, run_in(order, 0), begins[s - 1, k, 0], leaf[k].stop)
+                begins[s, k, 1] = first_from(row, run_in(order, 0), begins[s - 1, k, 1], leaf[k].quiet_stop)
     return begins.base
 
 
@@ -147,7 +148,8 @@ cdef inline double largest_in(
     for part in range(PARTS):
         if begins[part] < ends[part]:
             largest = max(
-                largest, largest_of_rows(&values[0], &order[begins[part]], ends[part] - begins[part])
+                largest,
+                largest_of_rows(run_in(values, 0), run_in(order, begins[part]), ends[part] - begins[part])
             )
     return largest
 
@@ -159,7 +161,9 @@ cdef inline int64_t steps_in(
     cdef int64_t steps = 0, part
     for part in range(PARTS):
         if begins[part] < ends[part]:
-            steps += steps_of_rows(&values[0], &order[begins[part]], ends[part] - begins[part], places)
+            steps += steps_of_rows(
+                run_in(values, 0), run_in(order, begins[part]), ends[part] - begins[part], places
+            )
     return steps
 
 
@@ -274,7 +278,10 @@ cdef void add_stretch(
     for k in range(begins.shape[0]):
         if leaves[k].left < 0:
             for part in range(PARTS):
-                add_value(values[k], &order[0] + begins[k, part], ends[k, part] - begins[k, part], &scores[0])
+                add_value(
+                    values[k], run_in(order, begins[k, part]), ends[k, part] - begins[k, part],
+                    run_in(scores, 0)
+                )
 
 
 cdef inline void add_value(double value, const uint32_t* rows, int64_t n, double* scores) noexcept nogil:
@@ -313,4 +320,4 @@ cdef inline void copy_rows(
     const uint32_t[::1] order, int64_t first, int64_t n, uint32_t[::1] rows, int64_t start
 ) noexcept nogil:
     if n:
-        memcpy(&rows[start], &order[first], n * sizeof(uint32_t))
+        memcpy(run_in(rows, start), run_in(order, first), n * sizeof(uint32_t))

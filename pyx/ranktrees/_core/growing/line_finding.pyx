@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, int64_t
 
 from ranktrees._core.growing.finding cimport Finder, features_of
 from ranktrees._core.support.records cimport Bin, Leaf, Split, shares_of_each
+from ranktrees._core.support.views cimport line_in
 
 
 cdef inline const int64_t* counts_at(const int64_t[:, ::1] counts, int64_t i) noexcept nogil:
@@ -86,7 +87,7 @@ cdef class LineFinder(Finder):
     cdef Split best_of_line(
         self, const Leaf* leaf, const int32_t* features, int64_t width, const int64_t* counts
     ) noexcept nogil:
-        cdef const int64_t* line = &self.lines[leaf.line, 0]
+        cdef const int64_t* line = line_in(self.lines, leaf.line)
         cdef int64_t f, k
         cdef Split best = self.undivided(leaf)
         for k in range(width):

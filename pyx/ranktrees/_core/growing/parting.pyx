@@ -17,6 +17,7 @@ from ranktrees._core.support.code_columns cimport AllColumns, CodeColumns, colum
 from ranktrees._core.support.records cimport (
     Ends, Leaf, Node, PartedLeaf, Split, best_value, leaves_in, n_rows_of, nodes_in, worth_threads,
 )
+from ranktrees._core.support.views cimport run_in
 
 cdef extern from "growing/parting.h" nogil:
     ctypedef struct Parted "parted":
@@ -215,16 +216,16 @@ cdef class Parter:
     cdef void find_ends(self, const Leaf* leaf, Ends* ends) noexcept nogil:
         """Find the ends of what a leaf's rows want, until they differ."""
         ends[0] = NO_ENDS
-        self.widen(ends, &self.order[0], leaf.start, leaf.stop)
-        self.widen(ends, &self.order[0], leaf.quiet_start, leaf.quiet_stop)
+        self.widen(ends, run_in(self.order, 0), leaf.start, leaf.stop)
+        self.widen(ends, run_in(self.order, 0), leaf.quiet_start, leaf.quiet_stop)
 
     cdef void find_ends_of_sides(self, const Leaf* leaf, Ends* left, Ends* right) noexcept nogil:
         """The same for the rows on each side of a leaf that is parted."""
         left[0] = right[0] = NO_ENDS
-        self.widen(left, &self.order[0], leaf.start, leaf.cut)
-        self.widen(right, &self.order[0], leaf.cut, leaf.stop)
-        self.widen(left, &self.order[0], leaf.quiet_start, leaf.quiet_cut)
-        self.widen(right, &self.order[0], leaf.quiet_cut, leaf.quiet_stop)
+        self.widen(left, run_in(self.order, 0), leaf.start, leaf.cut)
+        self.widen(right, run_in(self.order, 0), leaf.cut, leaf.stop)
+        self.widen(left, run_in(self.order, 0), leaf.quiet_start, leaf.quiet_cut)
+        self.widen(right, run_in(self.order, 0), leaf.quiet_cut, leaf.quiet_stop)
 
     cdef void widen(self, Ends* ends, const uint32_t* rows, int64_t start, int64_t stop) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
@@ -434,9 +435,11 @@ cdef class Parter:
             self.row_scratch[i] = self.order[k]
             if with_sums:
                 self.sum_scratch[i] = self.sums[k]
-        memcpy(&self.order[0] + first, &self.row_scratch[0] + first, (stop - first) * sizeof(uint32_t))
+        memcpy(run_in(self.order, first), run_in(self.row_scratch, first), (stop - first) * sizeof(uint32_t))
         if with_sums:
-            memcpy(&self.sums[0] + first, &self.sum_scratch[0] + first, (stop - first) * sizeof(int64_t))
+            memcpy(
+                run_in(self.sums, first), run_in(self.sum_scratch, first), (stop - first) * sizeof(int64_t)
+            )
 
     cdef void split_one(self, Leaf* leaf, int32_t first_child) noexcept nogil:
         if leaf.left >= 0 or self.part_one(leaf):
@@ -522,9 +525,9 @@ cdef class Parter:
     ) noexcept nogil:
         cdef Parted found = part(
             self.columns.all.is_long, column_with(&self.columns.all, feature), way, piece.n_rows,
-            &self.order[0] + piece.first,
-            &self.sums[0] + piece.first if with_sums else NULL, &self.row_scratch[0] + piece.place,
-            &self.sum_scratch[0] + piece.place if with_sums else NULL,
+            run_in(self.order, piece.first),
+            run_in(self.sums, piece.first) if with_sums else NULL, run_in(self.row_scratch, piece.place),
+            run_in(self.sum_scratch, piece.place) if with_sums else NULL,
         )
         piece.n_left = found.n_left
         return found.lacking
@@ -550,11 +553,13 @@ cdef class Parter:
     ) noexcept nogil:
         cdef int64_t n = piece.n_rows, n_left = piece.n_left
         take_rows(
-            &self.row_scratch[0] + piece.place, n, n_left, &self.order[0] + left, &self.order[0] + right
+            run_in(self.row_scratch, piece.place), n, n_left, run_in(self.order, left),
+            run_in(self.order, right)
         )
         if with_sums:
             take_sums(
-                &self.sum_scratch[0] + piece.place, n, n_left, &self.sums[0] + left, &self.sums[0] + right
+                run_in(self.sum_scratch, piece.place), n, n_left, run_in(self.sums, left),
+                run_in(self.sums, right)
             )
 
 
@@ -629,7 +634,7 @@ cdef class Follower:
         ):
             first = n_rows * task // n_tasks
             self.follow_some(
-                &rows[0] + first, n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0],
+                run_in(rows, first), n_rows * (task + 1) // n_tasks - first, &scratch[threadid(), 0],
                 &ranges[threadid(), 0], scores,
             )
 

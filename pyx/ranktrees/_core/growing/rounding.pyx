@@ -6,6 +6,8 @@ from libc.float cimport DBL_MIN
 from libc.math cimport NAN, frexp, ldexp
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from ranktrees._core.support.views cimport run_in
+
 cdef extern from "growing/rounding.h" nogil:
     uint64_t largest_bits(int64_t n, const double* values, uint64_t* different) noexcept
     int64_t total_steps(int64_t n, const double* values, double scale) noexcept
@@ -99,9 +101,9 @@ cdef inline Seen look_over_stretch(
     seen.total = 0
     while i < stop:
         n = min(<int64_t>TOGETHER, stop - i)
-        own.largest = largest_bits(n, &values[i], &different)
+        own.largest = largest_bits(n, run_in(values, i), &different)
         own.different = different | (portable_to_bits(values[i]) ^ portable_to_bits(values[0]))
-        own.total = <uint64_t>total_steps(n, &values[i], scale)
+        own.total = <uint64_t>total_steps(n, run_in(values, i), scale)
         add_seen(&seen, own)
         i += n
     return seen
@@ -222,17 +224,17 @@ cdef class Rounder:
         cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, total = 0, all_rows = 0
         cdef int64_t[MOST_STRETCHES] first, size, n_loud, totals
         cdef int64_t[MOST_STRETCHES + 1] front
-        cdef const uint32_t* rows = &drawn[0] if drawn is not None and n else NULL
+        cdef const uint32_t* rows = run_in(drawn, 0) if drawn is not None and n else NULL
         cdef uint32_t* order
         cdef int64_t* sums
         cdef uint64_t* loud
         cdef Unrounded of = self.of
         if n == 0:
             return 0, 0, 0
-        order, sums, loud = &self.order[0], &self.sums[0], &self.loud[0]
-        of.gradients, of.hessians = &gradients[0], &hessians[0] if hessians.shape[0] > 1 else NULL
+        order, sums, loud = run_in(self.order, 0), run_in(self.sums, 0), run_in(self.loud, 0)
+        of.gradients, of.hessians = run_in(gradients, 0), &hessians[0] if hessians.shape[0] > 1 else NULL
         of.hessian = hessians[0]
-        of.numbers = &self.numbers[0] if self.numbers is not None else NULL
+        of.numbers = run_in(self.numbers, 0) if self.numbers is not None else NULL
         for s in range(n_stretches):
             first[s] = n_chunks * s // n_stretches * ROWS_TOGETHER
             size[s] = min(n_chunks * (s + 1) // n_stretches * ROWS_TOGETHER, n) - first[s]

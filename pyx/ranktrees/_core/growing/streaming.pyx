@@ -22,6 +22,7 @@ from ranktrees._core.growing.gains cimport (
     Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of,
 )
 from ranktrees._core.support.records cimport Centroid, Leaf, Offer, Split, bytes_of, first_from
+from ranktrees._core.support.views cimport bytes_in, line_in, run_in
 
 cdef extern from "growing/streaming.h" nogil:
     enum: MOST_CENTROIDS
@@ -110,11 +111,10 @@ cdef class StreamingFinder:
     shards : ndarray of int64, shape (n_shards + 1,)
         Where the rows of each shard begin, and at the end the number of rows. Each shard has a histogram of
         its own.
-    max_bins : int
-        The maximum number of centroids of a histogram.
-    by_estimates : bool
-        Whether the best offer is the split, as in pGBRT: histograms are merged one by one, cuts are uniform
-        even if all values are known, and rows are only asked whether both children have enough of them.
+    kind : (max_bins, by_estimates)
+        The maximum number of centroids of a histogram, 2 to 255, and whether the best offer is the split, as
+        in pGBRT: histograms are merged one by one, cuts are uniform even if all values are known, and rows
+        are only asked whether both children have enough of them.
     """
 
     cdef const uint8_t[:, :] columns
@@ -129,9 +129,10 @@ cdef class StreamingFinder:
     cdef Rules rules
     cdef Offer[::1] offers
 
-    def __init__(
-        self, codes, mapper, constraints, prices, order, sums, shards, int32_t max_bins, bint by_estimates
-    ):
+    def __init__(self, codes, mapper, constraints, prices, order, sums, shards, kind):
+        cdef int32_t max_bins
+        cdef bint by_estimates
+        max_bins, by_estimates = kind
         if not 2 <= max_bins <= MOST_CENTROIDS:
             raise ValueError(f"max_bins is {max_bins}; expected 2 to {MOST_CENTROIDS}")
         self.columns, self.is_long = bytes_of(codes), codes.itemsize > 1
@@ -284,13 +285,14 @@ cdef class StreamingFinder:
         cdef int64_t start = leaf.start, stop, s
         memset(lacking, 0, sizeof(Triple))
         for s in range(self.shards.shape[0] - 1):
-            stop = first_from(self.shards[s + 1], &self.order[0], start, leaf.stop)
+            stop = first_from(self.shards[s + 1], run_in(self.order, 0), start, leaf.stop)
             if stop == start:
                 continue
             clear_streamed(&streamed, self.most)
             stream_rows(
-                self.is_long, &self.columns[0, f], &self.values[self.offsets[f]], missing,
-                &self.order[start], &self.sums[start], stop - start, self.bits, &streamed, lacking,
+                self.is_long, self.column(f), run_in(self.values, self.offsets[f]), missing,
+                run_in(self.order, start), run_in(self.sums, start), stop - start, self.bits, &streamed,
+                lacking,
             )
             if n == 0:
                 n = streamed.n
@@ -353,9 +355,12 @@ cdef class StreamingFinder:
                 best.cut = some.value[k]
                 best.missing_left = side
 
+    cdef const uint8_t* column(self, int32_t f) noexcept nogil:
+        return bytes_in(self.columns) + f * self.columns.strides[1]
+
     cdef uint32_t code_of(self, int32_t f, double cut) noexcept nogil:
         """The code of the highest value up to the cut."""
-        cdef const double* values = &self.values[self.offsets[f]]
+        cdef const double* values = run_in(self.values, self.offsets[f])
         cdef int64_t first = 0, last = self.offsets[f + 1] - self.offsets[f] - 2, middle
         while first < last:
             middle = (first + last + 1) // 2
@@ -393,9 +398,9 @@ cdef class StreamingFinder:
         """Add up the rows that an offer sends left, and those without a value."""
         cdef int32_t f = offer.feature
         sum_side(
-            self.is_long, &self.columns[0, f], self.code_of(f, offer.cut),
-            <uint32_t>(self.offsets[f + 1] - self.offsets[f] - 1), &self.order[leaf.start],
-            &self.sums[leaf.start], leaf.stop - leaf.start, found,
+            self.is_long, self.column(f), self.code_of(f, offer.cut),
+            <uint32_t>(self.offsets[f + 1] - self.offsets[f] - 1), run_in(self.order, leaf.start),
+            run_in(self.sums, leaf.start), leaf.stop - leaf.start, found,
         )
 
     cdef bint accept(self, Leaf* leaf, const Offer* offer, const Side* found) noexcept nogil:
@@ -476,15 +481,15 @@ def update(
     clear_streamed(&streamed, <int32_t>out.shape[0])
     merge_streamed(&streamed, entries(centroids), <int32_t>centroids.shape[0], NULL, 0)
     if values.shape[0]:
-        stream_values(&streamed, &values[0], <const Triple*>&sums[0, 0], values.shape[0])
-    return take(&streamed, &out[0])
+        stream_values(&streamed, run_in(values, 0), <const Triple*>&sums[0, 0], values.shape[0])
+    return take(&streamed, run_in(out, 0))
 
 
 def merge(const Centroid[::1] ours, const Centroid[::1] theirs, bint one_by_one, Centroid[::1] out):
     """Merge two histograms into as many centroids as ``out`` has room for, and return their number."""
     return merged(
         entries(ours), <int32_t>ours.shape[0], entries(theirs), <int32_t>theirs.shape[0],
-        <int32_t>out.shape[0], one_by_one, &out[0],
+        <int32_t>out.shape[0], one_by_one, run_in(out, 0),
     )
 
 
@@ -501,7 +506,7 @@ def sums_up_to(
     cdef int64_t k
     add_up(own, n, before)
     for k in range(values.shape[0]):
-        found = <Triple*>&out[k, 0]
+        found = <Triple*>line_in(out, k)
         i = 0
         while i < n and own[i].value <= values[k]:
             i += 1

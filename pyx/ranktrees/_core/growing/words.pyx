@@ -11,6 +11,8 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
+from ranktrees._core.support.views cimport line_in, run_in
+
 cdef extern from "growing/words.h" nogil:
     enum: WORD
     Field field_of(bint sign, int bits, int low, int width, int spare)
@@ -139,8 +141,9 @@ cdef class Words:
                 for lane in range(self.lanes):
                     field = self.field(i, lane)
                     cells_to_words(
-                        self.lanes, n_cells, &self.lines[self.places[i], self.lanes * first + lane], field,
-                        &words[n],
+                        self.lanes, n_cells, line_in(self.lines, self.places[i]) + self.lanes * first + lane,
+                        field,
+                        run_in(words, n),
                     )
                     n += n_words_of(n_cells, &field)
         return words.base, n_words
@@ -154,7 +157,7 @@ cdef class Words:
         for i in range(largest.shape[0]):
             for lane in range(self.lanes):
                 largest_of_cells(
-                    self.lanes, n_cells, &self.lines[self.places[i], lane], self.bits_below(lane),
+                    self.lanes, n_cells, line_in(self.lines, self.places[i]) + lane, self.bits_below(lane),
                     &largest[i, lane, 0],
                 )
         told = self.communicator.stack(largest.base, self.n_sums)
@@ -179,7 +182,7 @@ cdef class Words:
         for i in range(self.places.shape[0]):
             largest_of_cells(1, width, &known[within[i, 0], within[i, 1]], self.bits, &largest[i, 0, 0])
             largest[i, 0, 0] = (max(largest[i, 0, 0], gradients[i], -gradients[i]) + 1) << self.more
-            largest_of_cells(1, self.lines.shape[1], &self.lines[self.places[i], 0], self.bits, own)
+            largest_of_cells(1, self.lines.shape[1], line_in(self.lines, self.places[i]), self.bits, own)
             fits = fits and own[0] <= largest[i, 0, 0] // self.size and own[1] <= largest[i, 0, 1]
         self.largest = largest
         return fits
@@ -216,7 +219,7 @@ cdef class Words:
             for lane in range(self.lanes):
                 field = self.field(i, lane)
                 words_to_cells(
-                    self.lanes, last - first, &words[n], field, &self.rest[0],
-                    &self.lines[self.places[i], self.lanes * first + lane],
+                    self.lanes, last - first, run_in(words, n), field, run_in(self.rest, 0),
+                    line_in(self.lines, self.places[i]) + self.lanes * first + lane,
                 )
                 n += n_words_of(last - first, &field)

@@ -7,6 +7,7 @@ from libc.math cimport isnan
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 from ranktrees._core.support.records cimport Node
+from ranktrees._core.support.views cimport block_in, run_in
 
 cdef extern from "inspection/paths.h" nogil:
     ctypedef struct Paths:
@@ -114,8 +115,9 @@ cdef class TreePaths:
         cdef uint8_t[:, ::1] goes = np.empty((n_threads, n), np.uint8)
         cdef double[:, :, ::1] room = np.empty((n_threads, 2 * n + 2 * n_features, n_points))
         cdef Paths paths = Paths(
-            n, n_points // LANES, n_features, &self.parent[0], &self.above[0], &self.place[0],
-            &self.through[0, 0, 0], &self.adds[0, 0, 0], &self.value[0],
+            n, n_points // LANES, n_features, run_in(self.parent, 0), run_in(self.above, 0),
+            run_in(self.place, 0),
+            block_in(self.through, 0), block_in(self.adds, 0), run_in(self.value, 0),
         )
         for row in prange(
             values.shape[0], nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1,

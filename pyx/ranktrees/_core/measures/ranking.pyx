@@ -1,15 +1,17 @@
 """Sort the rows of each query by score and evaluate a measure on the ranking: one value per query.
 
-The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open.
+The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open. Rows
+with score -inf are not retrieved: they are in the divisor of a measure, but have no rank.
 """
 from cython.parallel cimport prange, threadid
-from libc.math cimport NAN, floor, ldexp, sqrt
+from libc.math cimport INFINITY, NAN, floor, ldexp, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 import numpy as np
 
 from ranktrees._core.support.records cimport LN_2, portable_exp, portable_log2
+from ranktrees._core.support.views cimport run_in
 
 include "formulas.pxi"
 
@@ -86,7 +88,7 @@ def places(const double[::1] scores,     # IN
     scratch = np.empty((n_threads, 4 * longest))
     for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
                     use_threads_if=n_threads > 1):
-        places_of_query(&scores[0] + offsets[q], &out[0] + offsets[q], offsets[q + 1] - offsets[q],
+        places_of_query(run_in(scores, offsets[q]), run_in(out, offsets[q]), offsets[q + 1] - offsets[q],
                         <Row *>&scratch[threadid(), 0])
 
 
@@ -125,8 +127,9 @@ cdef double pairs(const Row *rows, Py_ssize_t n, const Task *task,
     return of_pairs(task.formula, 2 * right + tied, n_pairs(n) - same_label, n_pairs(n) - same_score)
 
 
-cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double by, double *one) noexcept nogil:
-    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n, task.at)
+cdef double value(const Row *rows, Py_ssize_t n, Py_ssize_t n_retrieved, const Task *task, double by,
+                  double *one) noexcept nogil:
+    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n_retrieved, task.at)
     cdef double total = 0.0
     cdef Above above
     above.found, above.survive = 0.0, 1.0
@@ -140,7 +143,8 @@ cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double by, do
 cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t n, const Task *task,
                            int ties, bint known, double *by, double *scratch) noexcept nogil:
     cdef Row *rows = <Row *>scratch
-    cdef Py_ssize_t i, source, n_sorted = n
+    cdef Py_ssize_t i, source, n_sorted = n, n_retrieved = 0
+    cdef double divide_by
     cdef double *one = scratch + 4 * n
     cdef double *two = scratch + 5 * n + 1
     cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
@@ -151,6 +155,7 @@ cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t
         source = n - 1 - i if ties == REVERSE else i
         rows[i].score = scores[source]
         rows[i].gain = gains[source]
+        n_retrieved += scores[source] > -INFINITY
     own = task_of_query(task, rows, n)
     if not known and not of_all_pairs:
         by[0] = divisor(rows, n, &own, one, two)
@@ -159,7 +164,12 @@ cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t
     if own.formula < PAUC and own.at <= SHORT and own.at < n:  # the order below the cutoff does not matter
         n_sorted = lift_top(rows, n, own.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
-    return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
+    if of_all_pairs:
+        return pairs(rows, n, &own, one, two)
+    divide_by = by[0]
+    if own.formula == P and task.at == 0:
+        divide_by = <double>max(1, n_retrieved)
+    return value(rows, n, n_retrieved, &own, divide_by, one)
 
 
 cdef class Evaluator:
@@ -211,7 +221,7 @@ cdef class Evaluator:
         for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=self.n_threads,
                         use_threads_if=self.n_threads > 1):
             out[q] = evaluate_query(
-                &self.gains[0] + self.offsets[q], &scores[0] + self.offsets[q],
+                run_in(self.gains, self.offsets[q]), run_in(scores, self.offsets[q]),
                 self.offsets[q + 1] - self.offsets[q], &self.task, self.ties, self.known, &divisors[q],
                 &scratch[threadid(), 0],
             )

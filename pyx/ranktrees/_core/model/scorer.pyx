@@ -21,6 +21,7 @@ from libc.string cimport memcpy, memset
 
 from ranktrees._core.binning.coding cimport encode, make_coder
 from ranktrees._core.support.records cimport Column, Group, Node, Plan, Plane
+from ranktrees._core.support.views cimport block_in, line_in, run_in
 
 cdef extern from "model/units.h" nogil:
     enum:
@@ -125,7 +126,7 @@ def lay_out_walks(
     """Write each tree layer by layer, so that siblings and the nodes that most rows visit lie together."""
     cdef Py_ssize_t t
     cdef int64_t i, k, begin, end
-    cdef walk_node *to = <walk_node *> &walk_nodes[0]
+    cdef walk_node *to = <walk_node *> run_in(walk_nodes, 0)
     cdef int64_t[::1] source = np.empty(nodes.shape[0], np.int64)
     with nogil:
         for t in range(tree_offsets.shape[0] - 1):
@@ -214,10 +215,10 @@ def write_units(
         size = max(size, tree_offsets[stop] - tree_offsets[first])
     cdef uint8_t[::1] cut_bytes = np.empty(size * sizeof(Cut), np.uint8)
     cdef uint8_t[::1] draft_bytes = np.empty(size * sizeof(Draft), np.uint8)
-    cdef Cut *cuts = <Cut *> &cut_bytes[0]
-    cdef Draft *drafts = <Draft *> &draft_bytes[0]
+    cdef Cut *cuts = <Cut *> run_in(cut_bytes, 0)
+    cdef Draft *drafts = <Draft *> run_in(draft_bytes, 0)
     cdef int32_t[:, ::1] scratch = np.empty((3, (size + 1) * MOST_SHAPES), np.int32)
-    cdef unit *to = <unit *> &units[0, 0]
+    cdef unit *to = <unit *> line_in(units, 0)
     with nogil:
         for g in range(groups.shape[0]):
             first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
@@ -235,7 +236,7 @@ def write_units(
                 )
                 n = draft_tree(&tree, <uint8_t> (t - first), drafts, n)
             bench_size = max(bench_size, write_group(
-                drafts, n, to + n_units, &scratch[0, 0], &scratch[1, 0], &scratch[2, 0]
+                drafts, n, to + n_units, line_in(scratch, 0), line_in(scratch, 1), line_in(scratch, 2)
             ))
             for t in range(first, stop):
                 plans[t].result = drafts[plans[t].result].slot if plans[t].n_leaves > 1 else 0
@@ -469,7 +470,7 @@ def make_coders(
     """Prepare the search for values among the cuts of planes."""
     cdef Py_ssize_t i
     for i in range(coders.shape[0]):
-        make_coder(&cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS, &coders[i, 0])
+        make_coder(&cuts[offsets[i]], offsets[i + 1] - offsets[i], MISSING, MARK_BITS, line_in(coders, i))
 
 
 cdef struct Questions:
@@ -655,10 +656,10 @@ cdef class Encoder:
 
     cdef Questions questions(self, const uint64_t[:, ::1] coders) noexcept:
         return Questions(
-            &self.columns[0], self.columns.shape[0], &self.planes[0], self.planes.shape[0],
-            &self.answers[0, 0], self.answers.shape[1], &self.categories[0], &self.category_codes[0],
-            &self.column_of_feature[0],
-            self.column_of_feature.shape[0], &coders[0, 0], coders.shape[1],
+            run_in(self.columns, 0), self.columns.shape[0], run_in(self.planes, 0), self.planes.shape[0],
+            line_in(self.answers, 0), self.answers.shape[1], run_in(self.categories, 0),
+            run_in(self.category_codes, 0), run_in(self.column_of_feature, 0),
+            self.column_of_feature.shape[0], line_in(coders, 0), coders.shape[1],
         )
 
     def encode_dense(
@@ -678,7 +679,7 @@ cdef class Encoder:
             start = block * BLOCK_ROWS
             encode_dense_block(
                 &asked, &X[start, 0], X.strides[0], X.strides[1],
-                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), &codes[block, 0, 0],
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), block_in(codes, block),
             )
 
     def encode_sparse(
@@ -698,16 +699,19 @@ cdef class Encoder:
         cdef int n_outside = 0
         cdef uint8_t[:, ::1] of_zeros = np.empty((self.planes.shape[0], BLOCK_ROWS), np.uint8)
         for i in range(self.columns.shape[0]):
-            encode_column(&asked, &self.columns[i], &dense[0, i, 0], BLOCK_ROWS, &of_zeros[0, 0])
+            encode_column(
+                &asked, run_in(self.columns, i), block_in(dense, 0) + i * BLOCK_ROWS, BLOCK_ROWS,
+                line_in(of_zeros, 0)
+            )
         for block in prange(
             codes.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads,
             use_threads_if=n_threads > 1,
         ):
             start = block * BLOCK_ROWS
             n_outside += encode_sparse_block(
-                &asked, &data[0], &indices[0], &row_offsets[start],
-                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values, &dense[threadid(), 0, 0],
-                &of_zeros[0, 0], &codes[block, 0, 0],
+                &asked, run_in(data, 0), run_in(indices, 0), run_in(row_offsets, start),
+                min(<Py_ssize_t> BLOCK_ROWS, n_rows - start), n_values, block_in(dense, threadid()),
+                line_in(of_zeros, 0), block_in(codes, block),
             )
         return n_outside > 0
 
@@ -1000,11 +1004,12 @@ cdef class Program:
 
     def __init__(self, plans, Units units, Walks walks, few_rows):
         self.plans, self.units, self.walks = plans, units, walks
-        self.sets = category_sets(&walks.set_planes[0], &walks.bitsets[0, 0])
+        self.sets = category_sets(run_in(walks.set_planes, 0), line_in(walks.bitsets, 0))
         self.machine = Machine(
-            [<const unit *> &units.units[0, 0, 0], <const unit *> &units.units[1, 0, 0]], &units.groups[0],
-            &self.plans[0], &units.tables[0], <const walk_node *> &walks.nodes[0],
-            NULL, &walks.values[0], few_rows,
+            [<const unit *> block_in(units.units, 0), <const unit *> block_in(units.units, 1)],
+            run_in(units.groups, 0),
+            run_in(self.plans, 0), run_in(units.tables, 0), <const walk_node *> run_in(walks.nodes, 0),
+            NULL, run_in(walks.values, 0), few_rows,
         )
         if walks.set_planes.shape[0]:
             self.machine.sets = &self.sets
@@ -1035,20 +1040,20 @@ cdef class Program:
         cdef Job job
         if first_tree >= stop_tree or n_rows == 0:
             return
-        job.codes, job.n_planes, job.sums = &codes[0, 0, 0], n_planes, &sums[0]
-        job.rows = &rows[0] if rows is not None else NULL
+        job.codes, job.n_planes, job.sums = block_in(codes, 0), n_planes, run_in(sums, 0)
+        job.rows = run_in(rows, 0) if rows is not None else NULL
         job.sums_at, job.codes_at = bench_bytes, bench_bytes + sums_bytes
         job.runs = runs
         job.n_runs = plan_runs(
             &self.machine, self.units.groups.shape[0], first_tree, stop_tree, cut,
-            <unit *> &cut_units[0, 0], self.units.most_units, runs,
+            <unit *> line_in(cut_units, 0), self.units.most_units, runs,
         )
         for i in range(n_threads):
-            memset(&scratch[i * per_thread], 0, BLOCK_ROWS)
+            memset(run_in(scratch, i * per_thread), 0, BLOCK_ROWS)
         for task in prange(
             n_tasks, nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1
         ):
             score_blocks(
                 &self.machine, &job, task * together * BLOCK_ROWS,
-                min(n_rows, (task + 1) * together * BLOCK_ROWS), &scratch[threadid() * per_thread],
+                min(n_rows, (task + 1) * together * BLOCK_ROWS), run_in(scratch, threadid() * per_thread),
             )

@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t
 from libc.string cimport memset
 
 from ranktrees._core.support.records cimport Node
+from ranktrees._core.support.views cimport block_in, line_in, run_in
 
 
 def node_depths(
@@ -109,7 +110,7 @@ def find_fault(
         size = tree_offsets[t + 1] - start
         for i in range(size):
             fault = fault_of(
-                &nodes[start + i], i, size, has_categories.shape[0], n_bitsets, &has_categories[0]
+                &nodes[start + i], i, size, has_categories.shape[0], n_bitsets, run_in(has_categories, 0)
             )
             if fault != NO_FAULT:
                 return t, i, fault
@@ -286,9 +287,10 @@ cdef class Walker:
         self.category_values, self.category_codes = category_values, category_codes
         self.category_offsets = category_offsets
         self.model = Model(
-            &self.nodes[0], &self.tree_offsets[0], self.tree_offsets.shape[0] - 1, &self.bitsets[0, 0],
-            self.bitsets.shape[1], &self.category_values[0], &self.category_codes[0],
-            &self.category_offsets[0], self.category_offsets.shape[0] - 1,
+            run_in(self.nodes, 0), run_in(self.tree_offsets, 0), self.tree_offsets.shape[0] - 1,
+            line_in(self.bitsets, 0), self.bitsets.shape[1], run_in(self.category_values, 0),
+            run_in(self.category_codes, 0), run_in(self.category_offsets, 0),
+            self.category_offsets.shape[0] - 1,
         )
 
     def walk_rows(
@@ -311,7 +313,7 @@ cdef class Walker:
             start = block * ROWS_PER_BLOCK
             walk_block(
                 &self.model, &X[start, 0], X.strides[0], X.strides[1], min(ROWS_PER_BLOCK, n_rows - start),
-                &leaves[start, 0],
+                line_in(leaves, start),
             )
 
     def walk_csr(
@@ -339,7 +341,8 @@ cdef class Walker:
         ):
             start = block * rows_per_block
             n_outside += walk_sparse_block(
-                &self.model, &values[0], &columns[0], &row_offsets[start],
-                min(rows_per_block, n_rows - start), n_values, &dense[threadid(), 0, 0], &leaves[start, 0],
+                &self.model, run_in(values, 0), run_in(columns, 0), run_in(row_offsets, start),
+                min(rows_per_block, n_rows - start), n_values, block_in(dense, threadid()),
+                line_in(leaves, start),
             )
         return n_outside > 0

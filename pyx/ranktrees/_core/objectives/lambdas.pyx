@@ -24,6 +24,7 @@ from libc.string cimport memset
 
 from ranktrees._core.objectives.dealing cimport Deal
 from ranktrees._core.support.records cimport LN_2, portable_exp, portable_log2, portable_softplus
+from ranktrees._core.support.views cimport line_in, run_in
 
 cdef extern from "objectives/pairs.h" nogil:
     enum: BLOCK, EMPTY_GRADE, RUN
@@ -259,7 +260,7 @@ def ideals(
     ):
         n = offsets[q + 1] - offsets[q]
         room = scratch.of_thread(threadid())
-        rows = sort_query(&gains[offsets[q]], n, &room)
+        rows = sort_query(run_in(gains, offsets[q]), n, &room)
         sum = 0.0
         for i in range(min(n, discounts.shape[0])):
             sum = sum + rows[i].score * discounts[i]
@@ -675,13 +676,14 @@ cdef class PairKernel:
         if not scores.shape[0]:
             return
         memset(&rows, 0, sizeof(rows))
-        rows.scores, rows.gradients, rows.hessians = &scores[0], &out_gradients[0], &out_hessians[0]
+        rows.scores = run_in(scores, 0)
+        rows.gradients, rows.hessians = run_in(out_gradients, 0), run_in(out_hessians, 0)
         if self.weights is not None:
-            rows.weights = &self.weights[0]
+            rows.weights = run_in(self.weights, 0)
         if clicked is not None:
             out_costs[:] = 0.0
-            rows.clicked, rows.unclicked = &clicked[0], &unclicked[0]
-            rows.clicked_costs, rows.unclicked_costs = &out_costs[0, 0], &out_costs[1, 0]
+            rows.clicked, rows.unclicked = run_in(clicked, 0), run_in(unclicked, 0)
+            rows.clicked_costs, rows.unclicked_costs = line_in(out_costs, 0), line_in(out_costs, 1)
         task.key = portable_key(self.seed, stream)
         self.deal.begin()
         with nogil, parallel(num_threads=self.n_threads):
@@ -712,10 +714,10 @@ cdef class PairKernel:
             query.first_row = self.first_rows[q]
         if self.grades is None:
             query.grades = room.row_grades
-            look_up(&self.table[q, 0], &self.labels[start], query.n, room.row_grades)
-            query.grade_unit = unit_of(&self.table[q, 0], self.table.shape[1])
+            look_up(line_in(self.table, q), run_in(self.labels, start), query.n, room.row_grades)
+            query.grade_unit = unit_of(line_in(self.table, q), self.table.shape[1])
         else:
-            query.grades = &self.grades[start]
+            query.grades = run_in(self.grades, start)
             query.grade_unit = unit_of(query.grades, query.n) if self.worth is not None else 1.0
         return query
 
@@ -739,9 +741,9 @@ cdef class PairKernel:
             n = self.offsets[q + 1] - start
             cost = 0.0
             count = 0.0
-            if not all_equal(&self.grades[start], n):
+            if not all_equal(run_in(self.grades, start), n):
                 room = self.scratch.of_thread(threadid())
-                rows = sort_query(&scores[start], n, &room)
+                rows = sort_query(run_in(scores, start), n, &room)
                 for i in range(min(self.task.truncation, n - 1)):
                     a = start + rows[i].position
                     for j in range(i + 1, n):
@@ -772,7 +774,7 @@ def noisy(
 ):
     """Add logistic noise of the scale ``noise`` to the scores; row i draws the number ``first + i``."""
     if scores.shape[0]:
-        perturb(scores.shape[0], &scores[0], noise, portable_key(seed, stream), first, &out[0])
+        perturb(scores.shape[0], run_in(scores, 0), noise, portable_key(seed, stream), first, run_in(out, 0))
 
 
 cdef class GivenPairs:
@@ -804,7 +806,7 @@ cdef class GivenPairs:
         """As those of `PairKernel`, for one query."""
         cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
         cdef double sigma = self.task.sigma, size, factor, weight
-        cdef bint spread = self.task.least_gap > 0 and not all_equal(&scores[0], n)
+        cdef bint spread = self.task.least_gap > 0 and not all_equal(run_in(scores, 0), n)
         cdef Room room = self.scratch.of_thread(0)
         cdef Weighing by
         memset(&by, 0, sizeof(by))

@@ -7,6 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from ranktrees._core.objectives.dealing cimport Deal
 from ranktrees._core.support.records cimport portable_exp, portable_log
+from ranktrees._core.support.views cimport run_in
 
 cdef extern from "objectives/softmax.h" nogil:
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
@@ -51,7 +52,7 @@ cdef class Lists:
             return
         self.deal.begin()
         with nogil, parallel(num_threads=self.n_threads):
-            self.work(threadid(), stream, &scores[0], &gradients[0], &hessians[0])
+            self.work(threadid(), stream, run_in(scores, 0), run_in(gradients, 0), run_in(hessians, 0))
 
     cdef void work(
         self, int thread, uint64_t stream, const double* scores, double* gradients, double* hessians
@@ -72,7 +73,7 @@ cdef class Lists:
 
     cdef inline const double* weights_of(self, int64_t q) noexcept nogil:
         """The weights of a query's rows, or NULL."""
-        return &self.weights[self.offsets[q]] if self.weights is not None else NULL
+        return run_in(self.weights, self.offsets[q]) if self.weights is not None else NULL
 
 
 cdef class Shares(Lists):
@@ -104,7 +105,7 @@ cdef class Shares(Lists):
     ) noexcept nogil:
         cdef int64_t start = self.offsets[q]
         softmax_of_query(
-            self.n_rows(q), &self.masses[start], self.weights_of(q), scores + start, self.offset > 0,
+            self.n_rows(q), run_in(self.masses, start), self.weights_of(q), scores + start, self.offset > 0,
             portable_key(self.seed, stream), self.first_rows[q] if self.first_rows is not None else start,
             gradients + start, hessians + start,
         )
@@ -125,7 +126,7 @@ cdef class Shares(Lists):
         ):
             start = self.offsets[q]
             weights = self.weights_of(q)
-            high = highest_of_weight(self.n_rows(q), weights, &scores[start])
+            high = highest_of_weight(self.n_rows(q), weights, run_in(scores, start))
             sum = 0.0
             all_mass = 0.0
             scored = 0.0
@@ -166,6 +167,6 @@ cdef class Centred(Lists):
     ) noexcept nogil:
         cdef int64_t start = self.offsets[q]
         centred_of_query(
-            self.n_rows(q), &self.labels[start], self.weights_of(q), scores + start, gradients + start,
+            self.n_rows(q), run_in(self.labels, start), self.weights_of(q), scores + start, gradients + start,
             hessians + start,
         )

@@ -12,6 +12,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 
 from ranktrees._core.support.records cimport portable_exp, portable_log, portable_softplus
+from ranktrees._core.support.views cimport run_in
 
 cdef extern from "objectives/classes.h" nogil:
     enum:
@@ -289,7 +290,7 @@ def class_losses(
     ):
         first = block * ROWS_TOGETHER
         log_sums_of_rows(
-            scores.shape[0], n, min(n - first, ROWS_TOGETHER), &scores[0, first], &losses[first]
+            scores.shape[0], n, min(n - first, ROWS_TOGETHER), &scores[0, first], run_in(losses, first)
         )
         for i in range(first, min(n, first + ROWS_TOGETHER)):
             label = <int64_t>labels[i]
@@ -396,7 +397,7 @@ def leaf_quantiles(
         n_leaves, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
     ):
         if weighted:
-            rows = <Weighted*>&scratch[0] + starts[leaf]
+            rows = <Weighted*>run_in(scratch, 0) + starts[leaf]
             n = 0
             for i in range(starts[leaf], stops[leaf]):
                 if weights[order[i]] > 0:
@@ -405,7 +406,7 @@ def leaf_quantiles(
                     n = n + 1
             values[leaf] = weighted_quantile(rows, n, quantile)
         else:
-            plain = &scratch[0] + starts[leaf]
+            plain = run_in(scratch, starts[leaf])
             n = stops[leaf] - starts[leaf]
             for i in range(n):
                 plain[i] = residuals[order[starts[leaf] + i]]

@@ -7,6 +7,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from ranktrees._core.support.records cimport portable_key, portable_random, portable_shuffle, portable_uniform
+from ranktrees._core.support.views cimport line_in, run_in
 
 cdef extern from "support/drawing.h" nogil:
     void draw_uniforms(uint64_t key, int64_t first, const int64_t* numbers, int64_t n, double* out) noexcept
@@ -31,9 +32,9 @@ cdef enum:
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
     """Draw out[i] from [0, 1) by (seed, stream, numbers[i]), or without numbers by (seed, stream, i)."""
-    cdef const int64_t* own = &numbers[0] if numbers is not None and numbers.shape[0] else NULL
+    cdef const int64_t* own = run_in(numbers, 0) if numbers is not None and numbers.shape[0] else NULL
     if out.shape[0]:
-        draw_uniforms(portable_key(seed, stream), 0, own, out.shape[0], &out[0])
+        draw_uniforms(portable_key(seed, stream), 0, own, out.shape[0], run_in(out, 0))
 
 
 def draw_below(
@@ -49,8 +50,8 @@ def draw_below(
     cdef int64_t n = drawn.shape[0], limit = <int64_t>ceil(min(share, 1.0) * 2.0**53)
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, n_before = 0
     cdef int64_t[MOST_STRETCHES + 1] first, n_drawn
-    cdef const int64_t* own = &numbers[0] if numbers is not None and n else NULL
-    cdef const uint8_t* may = &among[0] if among is not None and n else NULL
+    cdef const int64_t* own = run_in(numbers, 0) if numbers is not None and n else NULL
+    cdef const uint8_t* may = run_in(among, 0) if among is not None and n else NULL
     cdef uint64_t key = portable_key(seed, stream)
     if n == 0:
         return 0
@@ -62,7 +63,7 @@ def draw_below(
     ):
         n_drawn[s] = mark_drawn(
             key, limit, first[s + 1] - first[s], first[s], own + first[s] if own != NULL else NULL,
-            may + first[s] if may != NULL else NULL, &marks[0] + first[s] // 64,
+            may + first[s] if may != NULL else NULL, run_in(marks, first[s] // 64),
         )
     for s in range(n_stretches):
         n_before, n_drawn[s] = n_before + n_drawn[s], n_before
@@ -70,8 +71,8 @@ def draw_below(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
         list_apart(
-            first[s + 1] - first[s], first[s], NULL, &marks[0] + first[s] // 64, &drawn[0] + n_drawn[s],
-            &left_out[0] + first[s] - n_drawn[s],
+            first[s + 1] - first[s], first[s], NULL, run_in(marks, first[s] // 64), run_in(drawn, n_drawn[s]),
+            run_in(left_out, first[s] - n_drawn[s]),
         )
     return n_before
 
@@ -98,10 +99,12 @@ def draw_features(
     cdef uint64_t key = portable_key(seed, stream)
     with nogil:
         for i in range(ids.shape[0]):
-            memcpy(&line[0], &usable[0], width * sizeof(int32_t))
-            portable_shuffle(&line[0], 0, first, width, key, <uint64_t>ids[i] * width)
-            draw_some(&line[0], first, first + n, width, key, <uint64_t>ids[i], &marks[0], n_words)
-            memcpy(&drawn[i, 0], &line[first], n * sizeof(int32_t))
+            memcpy(run_in(line, 0), run_in(usable, 0), width * sizeof(int32_t))
+            portable_shuffle(run_in(line, 0), 0, first, width, key, <uint64_t>ids[i] * width)
+            draw_some(
+                run_in(line, 0), first, first + n, width, key, <uint64_t>ids[i], run_in(marks, 0), n_words
+            )
+            memcpy(line_in(drawn, i), run_in(line, first), n * sizeof(int32_t))
 
 
 def features_of_leaves(
@@ -117,7 +120,7 @@ def features_of_leaves(
             n = width
             while n > 0 and features[i, n - 1] < 0:
                 n = n - 1
-            portable_shuffle(&features[i, 0], 0, n, n, key, <uint64_t>ids[i] * width)
+            portable_shuffle(line_in(features, i), 0, n, n, key, <uint64_t>ids[i] * width)
 
 
 # ---- sums of values that are resampled many times: of integers, so that every sum is exact -----------------
