@@ -49,6 +49,27 @@ def filled(cls: type) -> str | None:
     return text
 
 
+def parameters_of(cls: type) -> str:
+    """Return what the docstring of a class says of its parameters.
+
+    Parameters
+    ----------
+    cls : type
+
+    Returns
+    -------
+    str
+        An entry for each parameter; empty without docstrings, as under ``python -OO``.
+
+    Examples
+    --------
+    >>> from ranktrees import EnsembleRanker
+    >>> print(parameters_of(EnsembleRanker).splitlines()[0])
+    ensemble : Ensemble
+    """
+    return "".join(_entries(getdoc(cls), "Parameters").values())
+
+
 def _entries(text: str | None, section: str) -> dict[tuple[str, ...], str]:
     """By names: the entries of a section."""
     found = re.search(_SECTION.format(section), (text or "") + "\n", re.MULTILINE | re.DOTALL)

@@ -51,6 +51,7 @@ from ranktrees.rows import column_of, ids_of_queries, qid_of, warn_of_order
 from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
+from ranktrees.support.tables import aligned
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -681,14 +682,10 @@ class Comparisons(Mapping[str, Comparison]):
             values = f"{found.mean_a:.4f}", f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
             queries = map(str, (found.wins, found.ties, found.losses))
             lines.append((name, *values, _typed(self.p_values[name]), *queries))
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        table = "\n".join(
-            "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])]).rstrip()
-            for line in lines
-        )
         left_out = f", {any_one.n_skipped} left out" if any_one.n_skipped else ""
         return (
-            f"{any_one.measure} of {any_one.n_queries} queries{left_out}, against {self.baseline}\n{table}\n"
+            f"{any_one.measure} of {any_one.n_queries} queries{left_out}, against {self.baseline}\n"
+            f"{aligned(lines)}\n"
             f"{100 * any_one.confidence:g} % intervals; p by {_TESTS[any_one.test][0]}, adjusted by Holm"
         )
 
