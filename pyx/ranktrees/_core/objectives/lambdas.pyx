@@ -398,44 +398,44 @@ cdef void fill_worth(
             misses += 1 - hit
 
 
-cdef void rank_grades(const Query* query, const Room* room, int32_t* places) noexcept nogil:
+cdef void place_grades(const Query* query, const Room* room, int32_t* levels) noexcept nogil:
     """The place of each row's grade among those of the query, from 1 for the highest: OUT [n]."""
     cdef Ranked* rows = sort_query(query.grades, query.n, room)
     cdef int64_t i
-    cdef int32_t place = 1
+    cdef int32_t level = 1
     for i in range(query.n):
-        place += i > 0 and rows[i].score != rows[i - 1].score
-        places[rows[i].position] = place
+        level += i > 0 and rows[i].key != rows[i - 1].key
+        levels[rows[i].position] = level
 
 
-cdef inline int32_t count_until(const int32_t* tree, int64_t place) noexcept nogil:
+cdef inline int32_t count_until(const int32_t* tree, int64_t level) noexcept nogil:
     cdef int32_t count = 0
-    while place > 0:
-        count += tree[place]
-        place &= place - 1
+    while level > 0:
+        count += tree[level]
+        level &= level - 1
     return count
 
 
 cdef double fill_balance(
     int64_t n, const Ranked* rows,
-    const int32_t* places,   # by row, from `rank_grades`
-    int32_t* tree,           # scratch [n + 1]: of Fenwick, the numbers of rows so far by place
-    int32_t* balance,        # OUT  by rank: the rows above it of a lower grade, less those of a higher grade
+    const int32_t* levels,   # by row, from `place_grades`
+    int32_t* tree,           # scratch [n + 1]: of Fenwick, the numbers of rows so far by level
+    int32_t* balance,        # OUT  by place: the rows above it of a lower grade, less those of a higher grade
 ) noexcept nogil:
     """Count, and return the number of pairs of different grades."""
-    cdef int64_t rank, place
+    cdef int64_t place, level
     cdef int32_t higher, same
     cdef double pairs = 0.0
     memset(tree, 0, (n + 1) * sizeof(int32_t))
-    for rank in range(n):
-        place = places[rows[rank].position]
-        higher = count_until(tree, place - 1)
-        same = count_until(tree, place) - higher
-        balance[rank] = <int32_t> rank - same - 2 * higher
-        pairs += rank - same
-        while place <= n:
-            tree[place] += 1
-            place += place & -place
+    for place in range(n):
+        level = levels[rows[place].position]
+        higher = count_until(tree, level - 1)
+        same = count_until(tree, level) - higher
+        balance[place] = <int32_t> place - same - 2 * higher
+        pairs += place - same
+        while level <= n:
+            tree[level] += 1
+            level += level & -level
     return pairs
 
 
@@ -536,7 +536,7 @@ cdef void query_gradients(const Pairing* pairing, const Query* query, const Room
     by.least_gap = <float>pairing.least_gap
     by.shuffled = drawn
     if counted:
-        rank_grades(query, room, <int32_t*> room.risen)
+        place_grades(query, room, <int32_t*> room.risen)
     for k in range(n_orders):
         if drawn:
             first = k * pairing.n_rows + query.first_row
