@@ -95,14 +95,14 @@ class StreamingOverRanks(StreamingSearch):
                 centroids, sizes, lacking = self.finder.histograms(ids, part, n_threads)
                 yield (centroids[np.arange(self.max_bins) < sizes[:, None]], sizes, lacking), root
 
-        own = [np.empty((len(ids), 0), OFFER)]
+        offers = [np.empty((len(ids), 0), OFFER)]
         own_parts = [part for part, root in zip(parts, roots, strict=True) if root == ranks.rank]
         for part, of_ranks in zip(own_parts, ranks.gather_in_turn(made()), strict=True):
             centroids, sizes, lacking = zip(*of_ranks, strict=True)
             limits, lacking = limits_of(np.array(sizes)), np.sum(lacking, axis=0)
             rows = ids, part, 0, np.concatenate(centroids), limits, lacking
-            own.append(self.finder.offers_of(*rows, n_threads).reshape(len(ids), -1))
-        return np.concatenate(ranks.allgather(np.concatenate(own, axis=1)), axis=1)
+            offers.append(self.finder.offers_of(*rows, n_threads).reshape(len(ids), -1))
+        return np.concatenate(ranks.allgather(np.concatenate(offers, axis=1)), axis=1)
 
 
 def in_batches(ids: np.ndarray, features: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -142,12 +142,12 @@ class LinesOverRanks(SearchOfLines):
 
     def find_in_all_rows(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Search leaves by bins that all ranks fill with all their rows, some leaves at a time."""
-        for some, own in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
-            n_threads = threads_for(self.n_threads, self.n_rows(some) * own.shape[1])
-            cells = self.finder.fill(some, own, n_threads)
+        for some, searched in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
+            n_threads = threads_for(self.n_threads, self.n_rows(some) * searched.shape[1])
+            cells = self.finder.fill(some, searched, n_threads)
             bins = cells.view(np.int64).reshape(-1, 2 * cells.shape[2])
-            self.words.add_up(bins, bins_in_use(own, len(some)), 2)
-            self.finder.scan_filled(some, own, cells)
+            self.words.add_up(bins, bins_in_use(searched, len(some)), 2)
+            self.finder.scan_filled(some, searched, cells)
 
 
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):
@@ -249,11 +249,11 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def candidates(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            only = self.leaves["forced_feature"][some]
-            if (only >= 0).any():
+            forced = self.leaves["forced_feature"][some]
+            if (forced >= 0).any():
                 features = np.broadcast_to(features, (len(some), features.shape[1])).copy()
-                features[only >= 0] = -1
-                features[only >= 0, 0] = only[only >= 0]
+                features[forced >= 0] = -1
+                features[forced >= 0, 0] = forced[forced >= 0]
             yield some, features
 
 
