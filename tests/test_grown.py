@@ -9,8 +9,6 @@ from ranktrees.growing.grown import Grown
 from ranktrees.processes.communicator import ALONE
 from reference import growing as slow
 
-NEARBY = 1 << 17  # rows of a stretch, at most
-
 
 def leaf_of_rows(rng, n_rows, n_leaves):
     """The leaf of each row; -1 of those that the tree was not grown from."""
@@ -28,6 +26,7 @@ def grown_with(rng, leaf_of, n_leaves, n_threads=1):
             node[start] = sum(map(len, order))
             order.append(np.flatnonzero((leaf_of == leaf) & (quiet == apart)))
             node[stop] = node[start] + len(order[-1])
+            node["total"]["count"] += len(order[-1])
     return Grown(leaves, np.concatenate(order).astype(np.uint32), n_threads)
 
 
@@ -69,10 +68,10 @@ def test_rows_leaf_by_leaf(every_thread, n_rows, n_threads):
     n_threads=st.integers(1, 4),
 )
 def test_values_are_newton_steps_of_the_rows(every_thread, seed, n_rows, n_leaves, l2, n_threads):
-    """However light the rows of a leaf are beside the others, or those of a stretch beside its others."""
+    """However light the rows of a leaf are beside the others, or those of one thread beside the others."""
     rng = np.random.default_rng(seed)
-    leaf_of, stretch_of = leaf_of_rows(rng, n_rows, n_leaves), 4 * np.arange(n_rows) // n_rows
-    scale = 10.0 ** (rng.integers(-12, 13, n_leaves)[leaf_of] + rng.integers(-3, 4, 4)[stretch_of])
+    leaf_of, part_of = leaf_of_rows(rng, n_rows, n_leaves), 4 * np.arange(n_rows) // n_rows
+    scale = 10.0 ** (rng.integers(-12, 13, n_leaves)[leaf_of] + rng.integers(-3, 4, 4)[part_of])
     gradients, hessians = rng.normal(size=n_rows) * scale, rng.random(n_rows) * scale
     grown = grown_with(rng, leaf_of, n_leaves, n_threads)
     grown.leaves["lower"][1] = 0.0
@@ -85,9 +84,9 @@ def test_values_are_newton_steps_of_the_rows(every_thread, seed, n_rows, n_leave
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])
-def test_a_leaf_reaches_over_many_stretches(every_thread, n_threads):
+def test_a_leaf_of_more_rows_than_have_the_finest_steps(every_thread, n_threads):
     rng = np.random.default_rng(0)
-    leaf_of = leaf_of_rows(rng, 5 * NEARBY + 7, 3)
+    leaf_of = leaf_of_rows(rng, 5 * 2**17 + 7, 3)
     gradients, scores = rng.normal(size=len(leaf_of)), np.zeros(len(leaf_of))
     grown = grown_with(rng, leaf_of, 3, n_threads)
     grown.set_values(gradients, np.ones(len(leaf_of)), 0.0)

@@ -3,20 +3,19 @@
 import numpy as np
 import pytest
 
-from ranktrees._core.processes.meeting import Meeting, bytes_of_board
+from ranktrees._core.processes.meeting import Meeting
 
 GOING, N_BYTES = 0, 256
 
 
-def meetings_of(n_ranks, on_board=False):
-    board = np.zeros(bytes_of_board(n_ranks, N_BYTES), np.uint8) if on_board else None
-    return [Meeting(n_ranks, N_BYTES, rank, board) for rank in range(n_ranks)]
+def meetings_of(n_ranks):
+    return [Meeting(n_ranks, N_BYTES) for _ in range(n_ranks)]
 
 
-@pytest.fixture(params=["by messages", "on a board"])
-def meetings(request):
+@pytest.fixture
+def meetings():
     """Of three ranks."""
-    meetings = meetings_of(3, request.param == "on a board")
+    meetings = meetings_of(3)
     for meeting in meetings:
         meeting.at(b"tree 1")
     return meetings
@@ -25,8 +24,7 @@ def meetings(request):
 def meet(meetings):
     """What an exchange does: each hears all."""
     for meeting in meetings:
-        if meeting.all is not None:
-            meeting.all[:] = [other.own for other in meetings]
+        meeting.all[:] = [other.own for other in meetings]
 
 
 def test_all_hear_the_arrays_of_all(meetings):
@@ -50,9 +48,8 @@ def test_messages_may_be_of_any_length(meetings):
     assert meetings[1].messages(meetings[1].n_bytes()) == [b"", b"ab", longest]
 
 
-@pytest.mark.parametrize("on_board", [False, True])
-def test_of_a_long_message_only_its_length_is_told(on_board):
-    (meeting,) = meetings_of(1, on_board)
+def test_of_a_long_message_only_its_length_is_told():
+    (meeting,) = meetings_of(1)
     for message in (b"a", b"a", b"b" * (meeting.room + 1)):
         meeting.say(GOING, 0, 0, message)
     meet([meeting])
@@ -107,31 +104,6 @@ def test_sums_are_not_written_to_what_is_read_only():
     meeting.say(GOING, 1, 3, array)
     with pytest.raises((BufferError, ValueError), match=r"read-only|not writable"):
         meeting.add_up(array)
-
-
-def test_on_a_board_nobody_goes_on_until_the_last_has_come():
-    meetings = meetings_of(3, True)
-    for k in range(5):
-        for meeting in meetings[:2]:
-            meeting.say(GOING, k, 0, b"")
-            assert not meeting.all_arrived()
-        meetings[2].say(GOING, k, 0, b"")
-        assert all(meeting.all_arrived() and meeting.agree() for meeting in meetings)
-
-
-def test_on_a_board_who_is_slow_still_hears_what_others_have_said_before_they_went_on():
-    slow, fast = meetings_of(2, True)
-    for k in range(6):
-        slow.say(GOING, 0, 0, bytes([k]))
-        if k == 0:
-            fast.say(GOING, 0, 0, b"0")
-        assert slow.all_arrived()
-        assert fast.all_arrived()
-        fast.say(GOING, 0, 0, bytes([49 + k]))  # at the next meeting
-        assert not fast.all_arrived()
-        assert slow.all_arrived()
-        assert slow.agree()
-        assert slow.messages([1, 1]) == [bytes([k]), bytes([48 + k])]
 
 
 def test_a_shorter_step_leaves_nothing_of_the_one_before():

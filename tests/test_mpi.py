@@ -91,14 +91,7 @@ def on_each(backend, function, *args):
 # What the ranks say to each other
 
 
-@pytest.fixture(params=["on a board", "by messages"])
-def by_messages(request):
-    """Whether ranks are to speak as if they were on several machines."""
-    return request.param == "by messages"
-
-
-def put_together(ranks, _, n, by_messages):
-    ranks = ranks.by_messages() if by_messages else ranks
+def put_together(ranks, _, n):
     own = np.arange(n) + ranks.rank
     counts = [n // 2, 0, n - n // 2]
     return (
@@ -119,10 +112,10 @@ def put_together(ranks, _, n, by_messages):
 
 
 @pytest.mark.parametrize("n", [0, 1, 10, 1_000, 100_000])
-def test_short_and_long_exchanges(backend, n, by_messages):
+def test_short_and_long_exchanges(backend, n):
     numbers = np.arange(n)
     total = (3 * numbers + 3).tolist()
-    for rank, got in enumerate(on_each(backend, put_together, n, by_messages)):
+    for rank, got in enumerate(on_each(backend, put_together, n)):
         assert got == (
             total,
             (numbers + 2).tolist(),
@@ -169,7 +162,7 @@ class Counting:
 
 
 def counted(ranks, _):
-    ranks = ranks.by_messages()
+    ranks = type(ranks)(ranks._comm, ranks.timeout, ranks.end)
     ranks._comm = Counting(ranks._comm)
     ranks.allreduce(np.zeros(5_000, np.int64))
     ranks.reduce_scatter(np.zeros(3_001, np.int64), [1_000, 2_001, 0])
@@ -187,19 +180,8 @@ def test_counted_bytes_are_those_that_mpi_is_given(backend):
         assert traffic["agreement bytes"] == 6 * n_each * (SIZE - 1)
 
 
-def traffic_on_a_board(ranks, _):
-    before = ranks.traffic.copy()
-    ranks.allreduce(np.zeros(5_000, np.int64))
-    return ranks.traffic - before
-
-
-def test_on_a_board_no_messages_are_sent_to_meet(backend):
-    for traffic in on_each(backend, traffic_on_a_board):
-        assert traffic == {"agreements": 1, "messages": 1, "bytes": 2 * 40_000 * (SIZE - 1) / SIZE}
-
-
 def summed_after_saying(ranks, _, n_said):
-    ranks = ranks.by_messages()
+    ranks.traffic.clear()
     ranks.stack(np.zeros(n_said, np.int64), 3)
     sums = [ranks.allreduce(np.arange(2_000), met=True)[3] for _ in range(2)]
     sums.append(ranks.reduce_scatter(np.arange(3 * SIZE), [3] * SIZE, met=True)[0])
@@ -214,7 +196,6 @@ def test_ranks_meet_once_for_what_they_say_and_the_sums_that_follow(backend, n_s
 
 def meetings_of(ranks, _, search):
     """Of a tree, and its messages: those of eleven trees less those of one."""
-    ranks = ranks.by_messages()
     X, y, qid = make_ranking(20, random_state=ranks.rank, return_X_y_qid=True)
     of_fits = []
     for max_iter in (1, 11):
@@ -246,7 +227,7 @@ def test_counted_bytes_are_those_on_the_wire(tmp_path):
             return int(Path("/proc/net/dev").read_text().split("lo:")[1].split()[8])
 
         with joblib.parallel_config("mpi", timeout=20):
-            ranks = active().by_messages()
+            ranks = active()
         array = np.zeros(100_000, np.int64)
         for exchange in (
             lambda: ranks.allreduce(array),
@@ -284,8 +265,7 @@ def error_of(ranks, call):
         return str(error)
 
 
-def disagree(ranks, _, what, by_messages):
-    ranks = ranks.by_messages() if by_messages else ranks
+def disagree(ranks, _, what):
     ranks.at("tree 3" if what != "step" or ranks.rank < 2 else "tree 4")
     if what == "call" and ranks.rank == 1:
         error = error_of(ranks, lambda: ranks.allgather(0))
@@ -308,8 +288,8 @@ def disagree(ranks, _, what, by_messages):
         ),
     ],
 )
-def test_ranks_that_disagree_all_hear_of_it(backend, what, said, by_messages):
-    for error, after in on_each(backend, disagree, what, by_messages):
+def test_ranks_that_disagree_all_hear_of_it(backend, what, said):
+    for error, after in on_each(backend, disagree, what):
         with pytest.raises(RankError, match=said):
             raise RankError(error)
         assert after == [0, 1, 2]
@@ -809,25 +789,21 @@ def test_one_rank_ends_and_so_do_all(tmp_path, fault, said):
     assert time.monotonic() - started < 30
 
 
-def failed_where_others_wait(done, step, by_messages):
-    """Whether that ended the job, or all heard of it, as where they meet for a sum."""
-    assert done.returncode != 0
-    told = f"rank 1 failed at {step}: MemoryError: no room"
-    if by_messages:
-        return f"{told}, while other ranks may be waiting for its sum" in done.stderr
-    return f"RankError: {told}\n" in done.stderr and "raise MemoryError" in done.stderr
+def ended_where_others_wait(done, step):
+    told = f"rank 1 failed at {step}: MemoryError: no room, while other ranks may be waiting for its sum"
+    return done.returncode != 0 and told in done.stderr
 
 
-def test_a_rank_that_fails_where_others_wait_for_its_sum(tmp_path, by_messages):
+def test_a_rank_that_fails_where_others_wait_for_its_sum(tmp_path):
     started = time.monotonic()
     done = program(
         tmp_path,
-        f"""
+        """
         import ranktrees.mpi
         from ranktrees.processes.communicator import active
 
         with joblib.parallel_config("mpi", timeout=30):
-            ranks = active().by_messages() if {by_messages} else active()
+            ranks = active()
         with ranks:
             ranks.at("tree 3")
             ranks.stack(np.zeros(3, np.int64), 1)
@@ -836,16 +812,16 @@ def test_a_rank_that_fails_where_others_wait_for_its_sum(tmp_path, by_messages):
             ranks.allreduce(np.zeros(5000, np.int64), met=True)
         """,
     )
-    assert failed_where_others_wait(done, "tree 3", by_messages)
+    assert ended_where_others_wait(done, "tree 3")
     assert time.monotonic() - started < 25
 
 
-def test_a_rank_that_fails_while_a_tree_grows(tmp_path, by_messages):
+def test_a_rank_that_fails_while_a_tree_grows(tmp_path):
     """Others may be in a sum of the same tree, before which they did not meet."""
     started = time.monotonic()
     done = program(
         tmp_path,
-        f"""
+        """
         import ranktrees.mpi
         from ranktrees import HistGBRTRegressor
         from ranktrees.processes.communicator import active, training_with
@@ -864,12 +840,12 @@ def test_a_rank_that_fails_while_a_tree_grows(tmp_path, by_messages):
         X = np.random.default_rng(ranktrees.mpi.rank()).normal(size=(300, 5))
         model = HistGBRTRegressor(split_search="coarse_to_fine", min_samples_leaf=1, random_state=0)
         with joblib.parallel_config("mpi", timeout=30):
-            ranks = active().by_messages() if {by_messages} else active()
+            ranks = active()
         with training_with(ranks):
             model.fit(X, X[:, 0])
         """,
     )
-    assert failed_where_others_wait(done, "tree 2", by_messages)
+    assert ended_where_others_wait(done, "tree 2")
     assert time.monotonic() - started < 25
 
 

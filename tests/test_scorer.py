@@ -23,9 +23,9 @@ HOSTILE = np.concatenate([reference.HOSTILE, TIGHT, [1e-45, 3.4028235e38, 3.5e38
 
 
 def plain(ensemble, X):
-    """The scores by the plain walk, which finds the leaves."""
+    """The scores by a plain walk, which finds the leaves."""
     sums = np.zeros(len(X)) if ensemble.average else np.full(len(X), ensemble.base)
-    for t, leaves in enumerate(scoring.leaves(ensemble, X).T):
+    for t, leaves in enumerate(reference.leaves(ensemble, X).T):
         sums += ensemble[t].nodes["value"][leaves]
     return ensemble.base + sums / max(ensemble.n_trees, 1) if ensemble.average else sums
 

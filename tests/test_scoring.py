@@ -113,7 +113,7 @@ def test_wide_sparse_rows_take_little_memory():
     X = sparse.lil_array((100, n_features))
     X[:, used] = rng.integers(2, size=(100, len(used)))
     X = X.tocsr()
-    expected = reference.predict(ensemble, [{f: row[f] for f in used} for row in X.toarray()])
+    expected = reference.predict(ensemble, X.toarray())
     np.testing.assert_array_equal(ensemble.predict(X), expected)
 
 

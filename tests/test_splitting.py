@@ -469,7 +469,7 @@ def test_no_order_of_categories_beats_fisher():
         bins = bins_of(np.repeat(rng.integers(-500, 500, 6), 100))
         case = Case(codes, bins, slow.mapper_of([6], {0}), slow.Rules(variance=300.0))
         best = max(
-            slow.children_score(case.node, left, 0, case.rules)
+            slow.children_gain(case.node, left, 0, case.rules)
             for parting in range(1, 63)
             for left in [slow.total(bins, np.flatnonzero([parting >> code & 1 for code in codes[:, 0]]))]
         )

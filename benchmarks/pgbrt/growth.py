@@ -76,8 +76,8 @@ def _seconds(communicator, model, rows):
 
 
 def sent(communicator, rows, model):
-    """(bytes, messages) that a rank sends for a tree, as if to another machine."""
-    communicator, found = communicator.by_messages(), []
+    """(bytes, messages) that a rank sends for a tree."""
+    found = []
     with training_with(communicator):
         for each in _one_and_two(model):
             before = Counter(communicator.traffic)

@@ -44,7 +44,7 @@ def measure(n_rows, max_bins):
     from ranktrees.processes.communicator import Communicator, active, training_with
 
     with joblib.parallel_config("mpi", timeout=60):
-        ranks = active().by_messages()
+        ranks = active()
     overlapping = ranks._gather_in_turn
     at_once = Communicator._gather_in_turn.__get__(ranks)
     n_queries = n_rows // ranks.size // 100

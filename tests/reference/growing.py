@@ -174,7 +174,7 @@ class Rules:
     def score(self, part):
         return newton_score(*self.sums(part))
 
-    def score_at(self, part, value):
+    def gain_at(self, part, value):
         slope = 2.0 * float(part[0]) * self.gradient_unit
         return -value * (slope + (part[1] * self.hessian_unit + self.l2) * value)
 
@@ -236,7 +236,7 @@ def plus(one, other):
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def children_score(leaf, left, sign, rules):
+def children_gain(leaf, left, sign, rules):
     """The score of the two children together, or None if they are not allowed."""
     right = minus(leaf.total, left)
     if not (rules.large_enough(left, leaf) and rules.large_enough(right, leaf)):
@@ -246,14 +246,14 @@ def children_score(leaf, left, sign, rules):
         right_value = rules.value(right, leaf.lower, leaf.upper)
         if (right_value - left_value) * sign < 0:
             return None
-        return rules.score_at(left, left_value) + rules.score_at(right, right_value)
+        return rules.gain_at(left, left_value) + rules.gain_at(right, right_value)
     (g, _), (left_g, left_h), (_, right_h) = rules.sums(leaf.total), rules.sums(left), rules.sums(right)
     return newton_score(left_g, left_h) + newton_score(g - left_g, right_h)
 
 
-def own_score(leaf, rules):
+def undivided_gain(leaf, rules):
     """The score of the undivided leaf."""
-    return rules.score(leaf.total) if rules.monotone is None else rules.score_at(leaf.total, leaf.value)
+    return rules.score(leaf.total) if rules.monotone is None else rules.gain_at(leaf.total, leaf.value)
 
 
 def candidates(codes, bins, leaf, feature, n_bins, categorical, missing, sign):
@@ -292,7 +292,7 @@ def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
     """(The score of two or three children, the split of the rows with a value from the others)."""
     has_value = codes[leaf.rows, feature] != mapper.n_bins[feature]
     left = total(bins, leaf.rows[has_value])
-    score = children_score(leaf, left, 0, rules)
+    score = children_gain(leaf, left, 0, rules)
     if score is None:
         return -math.inf, None
     valued = Leaf(
@@ -307,7 +307,7 @@ def best_three_way_split(codes, bins, leaf, feature, mapper, rules, may_follow):
 
 def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
     """The first of the best splits of a leaf, or None."""
-    own, prices = own_score(leaf, rules), rules.prices_of(len(mapper.n_bins)).tolist()
+    own, prices = undivided_gain(leaf, rules), rules.prices_of(len(mapper.n_bins)).tolist()
     least = own + (NOISE * abs(own) + rules.min_gain)
     best, best_gain = None, least
     for feature in features:
@@ -323,7 +323,7 @@ def best_split(codes, bins, leaf, features, mapper, rules, may_follow=True):
         by_chance = BETWEEN_HALVES * (len(np.unique(here)) - 1) * rules.variance if categorical else 0.0
         for left_codes, order in tried:
             left = total(bins, leaf.rows[np.isin(here, list(left_codes))])
-            score = children_score(leaf, left, sign * order, rules)
+            score = children_gain(leaf, left, sign * order, rules)
             if score is not None and score - by_chance > most:
                 most = score - by_chance
                 missing_left = n_bins in left_codes or (
@@ -408,7 +408,7 @@ def best_of_cells(bins, leaf, cells, sign, rules, same, counted):
 
 def scores_by_cells(codes, bins, leaf, features, cells, rules, same, counted=False):
     """The score of each feature after its price, judged by its cells: pairs (-score, feature)."""
-    prices, own = rules.prices_of(len(cells)).tolist(), own_score(leaf, rules)
+    prices, own = rules.prices_of(len(cells)).tolist(), undivided_gain(leaf, rules)
     least = own + (NOISE * abs(own) + rules.min_gain)
     for feature in features:
         sign = 0 if rules.monotone is None else int(rules.monotone[feature])
@@ -419,7 +419,7 @@ def scores_by_cells(codes, bins, leaf, features, cells, rules, same, counted=Fal
 
 def shortlist(leaf, scores, rules):
     """(gain, shortlist) of a leaf by scores as `scores_by_cells` gives them, or None."""
-    own = own_score(leaf, rules)
+    own = undivided_gain(leaf, rules)
     least = own + (NOISE * abs(own) + rules.min_gain)
     scores = sorted(score for score in scores if -score[0] > least)[:SHORTLIST]
     if not scores:

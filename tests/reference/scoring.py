@@ -1,5 +1,7 @@
 """Walks that are as plain as possible, and random trees to walk."""
 
+from itertools import pairwise
+
 import numpy as np
 
 from ranktrees._core.support.dtypes import LEAF, NODE
@@ -17,18 +19,19 @@ def goes_left(ensemble, node, x):
     return bool(node["missing_left"])
 
 
-def leaf(ensemble, t, row):
-    nodes = ensemble.nodes[ensemble.tree_offsets[t] : ensemble.tree_offsets[t + 1]]
-    i = 0
-    while nodes[i]["feature"] >= 0:
-        x = float(row[nodes[i]["feature"]])
-        i = int(nodes[i]["left"] if goes_left(ensemble, nodes[i], x) else nodes[i]["right"])
-    return i
-
-
 def leaves(ensemble, X):
-    found = [[leaf(ensemble, t, row) for t in range(ensemble.n_trees)] for row in X]
-    return np.array(found, np.int32).reshape(len(X), ensemble.n_trees)
+    found = np.zeros((len(X), ensemble.n_trees), np.int32)
+    for t, (start, stop) in enumerate(pairwise(ensemble.tree_offsets)):
+        for i, node in enumerate(ensemble.nodes[start:stop]):  # children come after their parent
+            here = np.flatnonzero(found[:, t] == i)
+            if node["feature"] >= 0 and len(here):
+                values = X[here, node["feature"]].astype(float)
+                if node["categories"] < 0:
+                    left = np.where(np.isnan(values), node["missing_left"], values <= node["cut"])
+                else:
+                    left = [goes_left(ensemble, node, x) for x in values]
+                found[here, t] = np.where(left, node["left"], node["right"])
+    return found
 
 
 def predict(ensemble, X, start=None):

@@ -146,7 +146,7 @@ def finder(values, max_bins, shards, by_estimates=False):
         best, best_score = None, least(leaf, rules)
         for (value, sums, all_values), extra, side in tried:
             n, gradient, hessian = (a + b for a, b in zip(sums, extra, strict=True))
-            score = slow.children_score(leaf, (gradient, hessian, n), 0, rules)
+            score = slow.children_gain(leaf, (gradient, hessian, n), 0, rules)
             if score is None or score <= least(leaf, rules):
                 continue
             if score - rules.prices_of(len(values))[feature] > best_score:
@@ -156,7 +156,7 @@ def finder(values, max_bins, shards, by_estimates=False):
         return best
 
     def least(leaf, rules):
-        own = slow.own_score(leaf, rules)
+        own = slow.undivided_gain(leaf, rules)
         return own + (slow.NOISE * own + rules.min_gain)
 
     def find(codes, bins, leaf, features, mapper, rules, may_follow=True):
@@ -169,7 +169,7 @@ def finder(values, max_bins, shards, by_estimates=False):
             n_bins, here = int(mapper.n_bins[feature]), codes[leaf.rows, feature]
             goes_left = (here <= code) | ((here == n_bins) & (side == 1))
             left = slow.total(bins, leaf.rows[goes_left])
-            score = slow.children_score(leaf, left, 0, rules)
+            score = slow.children_gain(leaf, left, 0, rules)
             if score is None or (score <= least(leaf, rules) and not by_estimates):
                 continue
             score = -negative if by_estimates else score - rules.prices_of(len(values))[feature]
@@ -177,7 +177,7 @@ def finder(values, max_bins, shards, by_estimates=False):
                 missing_left = bool(side) if n_bins in here else slow.side_of_none(left, leaf, rules.missing)
                 codes_left = frozenset(np.unique(here[goes_left & (here != n_bins)]).tolist())
                 return slow.Split(
-                    score - slow.own_score(leaf, rules), feature, codes_left, missing_left, left
+                    score - slow.undivided_gain(leaf, rules), feature, codes_left, missing_left, left
                 )
         return None
 

@@ -35,7 +35,6 @@ class Grown:
         self.leaves = leaves
         self.order = order
         self.n_threads = n_threads
-        self._begins: Any = None
 
     @property
     def is_leaf(self) -> np.ndarray:
@@ -68,37 +67,20 @@ class Grown:
             The ranks that have rows of the leaves.
         """
         n_threads = threads_for(self.n_threads, 4 * len(self.order))
-        leaves, order, begins = self.leaves, self.order, self._begins_of_stretches(len(gradients))
-        read: Any = hessians if same is None else None
-        hessian = 0.0 if same is None else same
-        if communicator.alone:
-            leaf_rows.set_values(leaves, order, begins, gradients, read, hessian, l2, n_threads)
-            return
-        sides = (gradients,) if read is None else (gradients, read)
-        scales = np.empty((len(sides), len(leaves)))
-        steps = np.empty(scales.shape, np.int64)
-        for k, side in enumerate(sides):
-            leaf_rows.steps_of_leaves(leaves, order, begins, side, scales[k], steps[k], n_threads)
-        largest = communicator.allreduce(scales.copy(), "max")
-        for k, side in enumerate(sides):
-            leaf_rows.steps_among_ranks(
-                leaves, order, begins, side, scales[k], largest[k], steps[k], n_threads
-            )
-        communicator.allreduce(steps)
-        leaf_rows.set_values_by_steps(leaves, largest, steps, hessian, l2)
+        rows = self.leaves, self.order, gradients, hessians if same is None else None
+        of_threads = np.empty((n_threads, 2 if same is None else 1, len(self.leaves)))
+        steps = np.empty(of_threads.shape, np.int64)
+        leaf_rows.sum_leaves(*rows, of_threads, steps)
+        largest = communicator.allreduce(np.maximum.reduce(of_threads), "max")
+        leaf_rows.sum_again(*rows, of_threads, largest, steps)
+        leaf_rows.set_values(
+            self.leaves, largest, communicator.allreduce(np.add.reduce(steps)), same or 0.0, l2
+        )
 
     def add(self, values: np.ndarray, scores: np.ndarray) -> None:
         """Add to scores[row] the value of the row's leaf, for the rows that the tree was grown from."""
         n_threads = threads_for(self.n_threads, 2 * len(self.order))
-        begins = self._begins_of_stretches(len(scores))
-        leaf_rows.add_values(self.leaves, values, self.order, begins, scores, n_threads)
-
-    def _begins_of_stretches(self, n_rows: int) -> np.ndarray:
-        """Find where, in the order of each leaf, each stretch of all rows begins."""
-        if self._begins is None:
-            n_threads = threads_for(self.n_threads, 4 * len(self.order))
-            self._begins = leaf_rows.begins_of_stretches(self.leaves, self.order, n_rows, n_threads)
-        return self._begins
+        leaf_rows.add_values(self.leaves, values, self.order, scores, n_threads)
 
     def leaf_by_leaf(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """List the rows of each leaf: those of leaf i are rows[starts[i]:stops[i]].

@@ -249,11 +249,11 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def candidates(self, ids: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yield leaves and their features, as `Constraints.candidates`; some leaves may have only one."""
         for some, features in self.constraints.candidates(self.leaves, ids, self.key):
-            only = self.leaves["forced_feature"][some]
-            if (only >= 0).any():
+            forced = self.leaves["forced_feature"][some]
+            if (forced >= 0).any():
                 features = np.broadcast_to(features, (len(some), features.shape[1])).copy()
-                features[only >= 0] = -1
-                features[only >= 0, 0] = only[only >= 0]
+                features[forced >= 0] = -1
+                features[forced >= 0, 0] = forced[forced >= 0]
             yield some, features
 
 

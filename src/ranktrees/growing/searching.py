@@ -450,8 +450,8 @@ class CoarseToFine(SearchOfLines):
         """Search a leaf by cells whose rows are counted, and then all rows by the features of a shortlist."""
         [k], [counts] = one.tolist(), self.counts_of(one)
         for _, [features] in self.constraints.candidates(self.leaves, one, self.key):
-            scores, found = self.finder.scores_counted(k, features, counts), False
-            while not found and self.finder.next_shortlist(k, features, scores):
+            gains, found = self.finder.gains_counted(k, features, counts), False
+            while not found and self.finder.next_shortlist(k, features, gains):
                 self.find_in_all_rows(one, np.asarray(self.finder.shortlists_of(one)))
                 found = self.split_features[k] >= 0
         self.finder.promise_no_more(k)

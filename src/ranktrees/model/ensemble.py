@@ -551,6 +551,13 @@ class Ensemble:
         """The ensemble compiled for scoring, on first use. It is neither copied nor pickled."""
         return Scorer(self)
 
+    @cached_property
+    def leaf_scorer(self) -> Scorer:
+        """The same for trees whose values are the numbers of their leaves."""
+        nodes = self.nodes.copy()
+        nodes["value"] = np.arange(len(nodes)) - np.repeat(self.tree_offsets[:-1], np.diff(self.tree_offsets))
+        return Scorer(self._replace(nodes=nodes))
+
     def __len__(self) -> int:
         return self.n_trees
 

@@ -3,8 +3,8 @@
     cuts of a feature in all trees      -8.5      0      2.5      7
     code: how many are below x        0   |   1   |   2   |   3   |   4         x <= 2.5  is  code <= 2
 
-Comparing codes is equivalent to comparing values, so scores are those of the plain walk in
-`ranktrees.model.scoring`, bit for bit. How codes are compared is described beside the kernel in ``units.h``
+Comparing codes is equivalent to comparing values, so scores are those of a plain walk from the root, bit for
+bit. How codes are compared is described beside the kernel in ``units.h``
 (up to four inner nodes at a time, for all rows of a block) and in ``walking.h`` (from root to leaf, sixteen
 walks at a time).
 """

@@ -1,4 +1,4 @@
-"""Scores of rows, by the scorer of an ensemble, and the leaves they reach, by a plain walk from the root."""
+"""Scores of rows, and the leaves that they reach, by the scorer of an ensemble."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ranktrees._core.model import trees as plain_walk
-from ranktrees.model.scorer import DAMAGED, checked_threads, parts_of_csr
+from ranktrees.model.scorer import checked_threads
 from ranktrees.rows.frames import frame_columns, is_one_array, read_frame
-from ranktrees.rows.matrix import read_array, require_rows
+from ranktrees.rows.matrix import parts_of_csr, read_array, require_rows
 
 if TYPE_CHECKING:
     from ranktrees.model.arrays import ModelArrays
+    from ranktrees.model.scorer import Scorer
     from ranktrees.support.annotations import RowsLike
 
 __all__ = ["leaves", "predict", "staged_predict"]
-
-# A block of dense rows made from sparse ones takes at most 2 MiB per thread (or holds one row).
-_ROWS_PER_BLOCK = 64
-_VALUES_PER_BLOCK = 2**18
 
 # The codes of this many rows stay in the second cache until all trees have seen them.
 ROWS_PER_THREAD = 2048
@@ -86,15 +82,8 @@ def predict(
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
     n_threads = checked_threads(n_threads)
-    chunk = ROWS_PER_THREAD * n_threads
-    parts = parts_of_csr(X) if sparse.issparse(X) else None
-    for first in range(0, X.shape[0], chunk):
-        if parts is None:
-            codes = ensemble.scorer.encode(X[first : first + chunk], n_threads)
-        else:  # slices of a sparse matrix would be copies
-            values, indices, offsets = parts
-            codes = ensemble.scorer.encode_csr(values, indices, offsets[first : first + chunk + 1], n_threads)
-        ensemble.scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
+    for some, codes in _encoded(ensemble.scorer, X, n_threads):
+        ensemble.scorer.add(codes, sums[some], 0, ensemble.n_trees, n_threads=n_threads)
     return scores_of(ensemble, start, sums, ensemble.n_trees)
 
 
@@ -149,9 +138,25 @@ def leaves(ensemble: ModelArrays, X: RowsLike, n_threads: int = 1) -> NDArray[np
     X = _rows(ensemble, X)
     n_threads = checked_threads(n_threads)
     found = np.empty((X.shape[0], ensemble.n_trees), np.int32)
-    if found.size:
-        _walk(ensemble, X, found, n_threads)
+    for some, codes in _encoded(ensemble.leaf_scorer, X, n_threads):
+        for t in range(ensemble.n_trees):
+            leaves_of_tree = np.zeros(len(found[some]))
+            ensemble.leaf_scorer.add(codes, leaves_of_tree, t, t + 1, n_threads=n_threads)
+            found[some, t] = leaves_of_tree
     return found
+
+
+def _encoded(scorer: Scorer, X: Any, n_threads: int) -> Iterator[tuple[slice, np.ndarray]]:
+    """Yield rows, some at a time, and their codes."""
+    chunk = ROWS_PER_THREAD * n_threads
+    parts = parts_of_csr(X) if sparse.issparse(X) else None
+    for first in range(0, X.shape[0], chunk):
+        some = slice(first, first + chunk)
+        if parts is None:
+            yield some, scorer.encode(X[some], n_threads)
+        else:  # slices of a sparse matrix would be copies
+            values, indices, offsets = parts
+            yield some, scorer.encode_csr(values, indices, offsets[first : first + chunk + 1], n_threads)
 
 
 def _rows(ensemble: ModelArrays, X: RowsLike) -> Any:
@@ -189,21 +194,6 @@ def start_of(ensemble: ModelArrays, X: RowsLike, start: ArrayLike | None) -> np.
     if start.shape != X.shape[:1]:
         raise ValueError(f"start has shape {start.shape}, expected {X.shape[:1]}, a value per row of X")
     return start
-
-
-def _walk(ensemble: ModelArrays, X: RowsLike, found: np.ndarray, n_threads: int) -> None:
-    values, offsets = ensemble.category_table
-    walker = plain_walk.Walker(
-        ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, values, ensemble.category_codes, offsets
-    )
-    if not sparse.issparse(X):
-        walker.walk_rows(X, found, n_threads)
-        return
-    values, columns, row_offsets = parts_of_csr(X)
-    rows_per_block = min(_ROWS_PER_BLOCK, max(1, _VALUES_PER_BLOCK // X.shape[1]))
-    dense = np.zeros((n_threads, rows_per_block, X.shape[1]))
-    if walker.walk_csr(values, columns, row_offsets, dense, found, n_threads):
-        raise ValueError(DAMAGED)
 
 
 def sums_before_trees(ensemble: ModelArrays, start: np.ndarray) -> np.ndarray:

@@ -6,14 +6,10 @@ rank, and an error on one rank is an error on all.
 
 Before sums that have been announced, and whose size all ranks know, they do not meet. A rank that fails in
 between ends the job, since others may be waiting for its sum.
-
-If all ranks are on one machine, they meet in shared memory, the *board*, and send more that way: most sums as
-well, for which they then do meet. Messages of MPI take more than twice as long.
 """
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import os
 import pickle
@@ -25,7 +21,7 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from ranktrees._core.processes.meeting import Meeting, bytes_of_board
+from ranktrees._core.processes.meeting import Meeting
 from ranktrees.processes.communicator import Communicator, RankError, disagreement
 
 GOING, FAILED, LEFT = range(3)
@@ -49,7 +45,6 @@ FIRST_PART = 100  # the tag of the first of several messages from the same rank
 
 # The bytes that all ranks together send when they meet, since each rank reads all of them.
 BYTES_OF_MESSAGES = 2**16  # for each rank hardly more than a packet
-BYTES_ON_BOARD = 2**19
 
 # A rank that waits for others first tests without rest, then lets other processes run, then naps.
 N_TESTS = 200
@@ -72,16 +67,12 @@ class MPICommunicator(Communicator):
     end : callable, default=None
         Called with that message. It must not return. If None, the message is written to the standard error
         and the job is aborted.
-    board : bool, default=True
-        Whether ranks that are all on one machine exchange short messages through shared memory. It takes a
-        megabyte until the ranks end.
 
     Attributes
     ----------
     traffic : Counter
         Besides what `Communicator` counts, the number and the bytes of the meetings before exchanges, as
-        "agreements" and "agreement bytes". What is exchanged through shared memory counts as if it had been
-        sent, except for the bytes of meetings.
+        "agreements" and "agreement bytes".
 
     Raises
     ------
@@ -99,42 +90,17 @@ class MPICommunicator(Communicator):
     [0, 1, 2, 3]
     """
 
-    def __init__(
-        self, comm: Any, timeout: float = 300.0, end: Callable[[str], None] | None = None, board: bool = True
-    ) -> None:
+    def __init__(self, comm: Any, timeout: float = 300.0, end: Callable[[str], None] | None = None) -> None:
         super().__init__()
         self.rank, self.size, self.timeout = comm.Get_rank(), comm.Get_size(), timeout
         self.end = end or self._abort
         n_bytes = min(max(BYTES_OF_MESSAGES // self.size, 256), 1024) // 8 * 8
-        self._meeting, self._on_board = Meeting(self.size, n_bytes), False
+        self._meeting = Meeting(self.size, n_bytes)
         self._comm = comm
         self.at("start")
         duplicate, request = comm.Idup()
         self._wait(request.Test)
         self._comm = duplicate
-        if board and not self.alone:
-            self._share_board()
-
-    def _share_board(self) -> None:
-        """Meet on a board from now on, if all ranks see it."""
-        n_bytes = max(BYTES_ON_BOARD // self.size, 1024) // 8 * 8
-        n_bytes_of_all = bytes_of_board(self.size, n_bytes)
-        here, board = self._comm.Split_type(MPI.COMM_TYPE_SHARED), None
-        with contextlib.suppress(MPI.Exception):
-            if here.Get_size() == self.size:
-                self._window = MPI.Win.Allocate_shared(0 if self.rank else n_bytes_of_all, 1, comm=here)
-                shared: Any = self._window.Shared_query(0)[0]
-                board = np.frombuffer(shared, np.uint8)
-        here.Free()
-        if board is not None and self.rank == 0:
-            board[:] = 0
-        if all(self.allgather(board is not None)):
-            self._meeting, self._on_board = Meeting(self.size, n_bytes, self.rank, board), True
-            self.at(self.step)
-
-    def by_messages(self) -> MPICommunicator:
-        """Return a communicator of the same ranks without a board, as on several machines. All call this."""
-        return MPICommunicator(self._comm, self.timeout, self.end, board=False)
 
     def at(self, step: str) -> None:
         super().at(step)
@@ -160,14 +126,11 @@ class MPICommunicator(Communicator):
         """Meet the other ranks at this call."""
         self.traffic["agreements"] += 1
         self._meeting.say(state, CALLS[call], size, message)
-        if self._on_board:
-            self._wait(self._meeting.all_arrived, for_others=True)
-        elif self._n_to_come:
+        if self._n_to_come:
             self.end(f"{message.decode(errors='replace')}, while other ranks may be waiting for its sum")
-        else:
-            self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
-            said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
-            self._wait(self._comm.Iallgather(*said).Test, for_others=True)
+        self.traffic["agreement bytes"] += len(self._meeting.own) * (self.size - 1)
+        said = [self._meeting.own, MPI.BYTE], [self._meeting.all, MPI.BYTE]
+        self._wait(self._comm.Iallgather(*said).Test, for_others=True)
         if not self._meeting.agree():
             self._explain(message, state)
 
@@ -200,7 +163,6 @@ class MPICommunicator(Communicator):
         self._agree("fail", 0, text.encode(errors="replace"), FAILED)
 
     def _allreduce(self, array: np.ndarray, op: str, met: bool) -> None:
-        met = met and not self._on_board  # on a board they meet for each sum
         if not self._sent_with_meeting(op, array, met):
             self._wait(self._comm.Iallreduce(MPI.IN_PLACE, array, OPERATIONS[op]).Test, for_others=met)
         elif op == "sum":
@@ -209,7 +171,6 @@ class MPICommunicator(Communicator):
             EXTREMES[op].reduce(self._meeting.stack(array), axis=0, out=array)
 
     def _reduce_scatter(self, array: np.ndarray, counts: Sequence[int], met: bool) -> np.ndarray:
-        met = met and not self._on_board
         part = np.empty(counts[self.rank], array.dtype)
         if self._sent_with_meeting("reduce_scatter", array, met):
             self._meeting.add_up(part, sum(counts[: self.rank]))
@@ -257,8 +218,6 @@ class MPICommunicator(Communicator):
         return [pickle.loads(inbox[stop - n : stop]) for stop, n in zip(stops, coming, strict=True)]
 
     def _gather_in_turn(self, parts: Iterable[tuple[Any, int]]) -> list[list[Any]]:
-        if self._on_board:
-            return super()._gather_in_turn(parts)
         self._agree("gather_in_turn", 0)
         self._n_to_come = 1  # who fails from here on is waited for
         mail, gathered = Mail(self._comm), []

@@ -119,7 +119,7 @@ def _grown_again(tree: np.ndarray, leaf_of_row: np.ndarray, n_threads: int) -> G
     leaves = np.zeros(len(tree), LEAF)
     n_rows = np.bincount(leaf_of_row, minlength=len(tree))
     leaves["left"], leaves["right"] = tree["left"], tree["right"]
-    leaves["stop"] = np.cumsum(n_rows)
+    leaves["total"]["count"], leaves["stop"] = n_rows, np.cumsum(n_rows)
     leaves["start"] = leaves["stop"] - n_rows
     leaves["lower"], leaves["upper"] = -np.inf, np.inf
     narrow = leaf_of_row.astype(np.min_scalar_type(len(tree)))  # NumPy sorts narrow integers in linear time

@@ -293,7 +293,7 @@ cdef bint begin(const Query* q, double weight, bint opening, double scale, Sweep
             s.count.apart -= n_pairs(s.first[p + 1] - s.first[p])
         return s.different > 0
     s.task = task_of_query(&s.task, s.rows, q.n)
-    by = divisor(s.rows, q.n, &s.task, s.passing, s.passing + q.n + 1)
+    by = divisor(s.rows, q.n, &s.task, <Row *>s.passing)
     s.factor, s.one = 0.0 if by != by else scale / by, steps_of(scale)
     for p in range(s.n_tracks + 1):
         s.parts[p] = 0
@@ -419,7 +419,7 @@ cdef bint make_room(Sweep* s, Py_ssize_t n) noexcept nogil:
     memory = <char*>malloc(
         n * (2 * sizeof(Row) + sizeof(Track) + 2 * sizeof(Py_ssize_t)) + (n + 1) * sizeof(Py_ssize_t)
         + (n + 1) * (sizeof(Above) + sizeof(int64_t)) + (leaves + 1) * sizeof(Crossing)
-        + 2 * leaves * sizeof(Py_ssize_t) + (2 * n + 3) * sizeof(double))
+        + 2 * leaves * sizeof(Py_ssize_t) + 2 * n * sizeof(Row) + 3 * sizeof(double))
     if memory == NULL:
         return False
     s.rows = <Row*>memory

@@ -1,4 +1,4 @@
-/* The score of the best split of each feature, if cuts may lie only between its cells. */
+/* The gain of the best split of each feature, if cuts may lie only between its cells. */
 #ifndef RANKTREES_CELLS_H
 #define RANKTREES_CELLS_H
 
@@ -8,35 +8,14 @@
 
 enum { SIDE_BY_SIDE = 16 }; /* with eight side by side, compilers do not vectorise the loop */
 
-/* Interleave the first half of the numbers with the second. */
-INLINE void shuffle(int64_t (*from)[SIDE_BY_SIDE], int64_t (*to)[SIDE_BY_SIDE]) {
-    const int64_t *RESTRICT first = from[0], *RESTRICT second = from[COARSE_CELLS / 2];
-    int64_t *RESTRICT next = to[0];
-    for (int i = 0; i < COARSE_CELLS / 2 * SIDE_BY_SIDE; i++) {
-        next[2 * i] = first[i];
-        next[2 * i + 1] = second[i];
-    }
-}
-
-/* Transpose 16 cells of each of 16 features to 16 features of each cell. Four shuffles do it, which take few
- * instructions with the widest registers, but with others more than copying the numbers one by one. */
-INLINE void turn_cells(int width, const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE]) {
-    if (width == AVX512) {
-        int64_t half_turned[COARSE_CELLS][SIDE_BY_SIDE];
-        for (int f = 0; f < SIDE_BY_SIDE; f++)
-            memcpy(sums[f], cells[f], COARSE_CELLS * sizeof **sums);
-        for (int twice = 0; twice < 2; twice++) {
-            shuffle(sums, half_turned);
-            shuffle(half_turned, sums);
-        }
-        return;
-    }
+/* Transpose 16 cells of each of 16 features to 16 features of each cell. */
+INLINE void transpose_cells(const int64_t *const *cells, int64_t (*sums)[SIDE_BY_SIDE]) {
     for (int f = 0; f < SIDE_BY_SIDE; f++)
         for (int c = 0; c < COARSE_CELLS; c++)
             sums[c][f] = cells[f][c];
 }
 
-/* For each of 16 features, the best score of two children, from its 16 cells. Each cell has one lane, and the last cell
+/* For each of 16 features, the best gain of two children, from its 16 cells. Each cell has one lane, and the last cell
  * is that of rows without a value. The features are processed side by side, so that no sum waits for the one before.
  * The hessian of a child must be at least ``least``. If rows are counted, it must have enough of them, too. */
 INLINE void best_of_cells(int width, int bounded, int counted, const int64_t *const *cells,
@@ -48,14 +27,14 @@ INLINE void best_of_cells(int width, int bounded, int counted, const int64_t *co
     double gradients[COARSE_CELLS][SIDE_BY_SIDE], hessians[COARSE_CELLS][SIDE_BY_SIDE];
     double rows[COARSE_CELLS][SIDE_BY_SIDE];
     if (counted) {
-        turn_cells(width, counts, sums);
+        transpose_cells(counts, sums);
         for (int c = 0; c < COARSE_CELLS; c++)
             for (int f = 0; f < SIDE_BY_SIDE; f++)
                 rows[c][f] = (double)sums[c][f];
         for (int f = 0; f < SIDE_BY_SIDE; f++)
             lacking |= sums[last][f];
     }
-    turn_cells(width, cells, sums);
+    transpose_cells(cells, sums);
     for (int c = 0; c < COARSE_CELLS; c++)
         for (int f = 0; f < SIDE_BY_SIDE; f++) {
             gradients[c][f] = gradient_of(width, sums[c][f], bits);
@@ -80,22 +59,22 @@ INLINE void best_of_cells(int width, int bounded, int counted, const int64_t *co
                         (count[f] >= rule->min_samples_leaf) & (total->count - count[f] >= rule->min_samples_leaf);
                 }
                 if (bounded) {
-                    const double order = both.left * both.right_hessian - both.right * both.left_hessian;
-                    allowed &= (signs[f] == 0) | (signs[f] * order >= 0);
+                    const double direction = both.left * both.right_hessian - both.right * both.left_hessian;
+                    allowed &= (signs[f] == 0) | (signs[f] * direction >= 0);
                 }
-                const double score = allowed ? children_score(&both) : -INFINITY;
-                best[f] = score > best[f] ? score : best[f];
+                const double gain = allowed ? children_gain(&both) : -INFINITY;
+                best[f] = gain > best[f] ? gain : best[f];
             }
     }
 }
 
-/* Score ``features[0], features[1], ...`` up to the n-th; a feature of -1 scores -inf. ``places`` says where the cells
- * of each feature begin in the line, and in that of the numbers of rows, ``counts``, if it is given. */
-EACH_WIDTH(void, score_cells,
+/* Find the gains of ``features[0], features[1], ...`` up to the n-th; that of a feature of -1 is -inf. ``places`` says
+ * where the cells of each feature begin in the line, and in that of the numbers of rows, ``counts``, if it is given. */
+EACH_WIDTH(void, gains_of_cells,
            (const int64_t *RESTRICT line, const int64_t *RESTRICT counts, const int32_t *RESTRICT features,
             int64_t n, const int64_t *RESTRICT places, const int8_t *RESTRICT signs, int bits,
-            const sums *total, double least, const rules *rule, double *RESTRICT scores),
-           (line, counts, features, n, places, signs, bits, total, least, rule, scores)) {
+            const sums *total, double least, const rules *rule, double *RESTRICT gains),
+           (line, counts, features, n, places, signs, bits, total, least, rule, gains)) {
     for (int64_t first = 0; first < n; first += SIDE_BY_SIDE) {
         const int64_t *cells[SIDE_BY_SIDE], *counted[SIDE_BY_SIDE];
         double own_signs[SIDE_BY_SIDE], best[SIDE_BY_SIDE];
@@ -112,39 +91,39 @@ EACH_WIDTH(void, score_cells,
         else
             best_of_cells(width, 0, 0, cells, counted, bits, total, least, own_signs, rule, best);
         for (int f = 0; f < SIDE_BY_SIDE && first + f < n; f++)
-            scores[first + f] = features[first + f] < 0 ? -INFINITY : best[f];
+            gains[first + f] = features[first + f] < 0 ? -INFINITY : best[f];
     }
 }
 
-EACH_WIDTH(double, largest_score, (int64_t n, const double *scores), (n, scores)) {
+EACH_WIDTH(double, largest_gain, (int64_t n, const double *gains), (n, gains)) {
     double largest[SIDE_BY_SIDE], all = -INFINITY;
     const int64_t whole = n / SIDE_BY_SIDE * SIDE_BY_SIDE;
     for (int i = 0; i < SIDE_BY_SIDE; i++)
         largest[i] = -INFINITY;
     for (int64_t first = 0; first < whole; first += SIDE_BY_SIDE)
         for (int i = 0; i < SIDE_BY_SIDE; i++)
-            largest[i] = scores[first + i] > largest[i] ? scores[first + i] : largest[i];
+            largest[i] = gains[first + i] > largest[i] ? gains[first + i] : largest[i];
     for (int64_t i = whole; i < n; i++)
-        largest[i - whole] = scores[i] > largest[i - whole] ? scores[i] : largest[i - whole];
+        largest[i - whole] = gains[i] > largest[i - whole] ? gains[i] : largest[i - whole];
     for (int i = 0; i < SIDE_BY_SIDE; i++)
         all = largest[i] > all ? largest[i] : all;
     return all;
 }
 
-/* Whether any cut between the n bins of a feature may give children with a score above ``score``. Each bin has one
+/* Whether any cut between the n bins of a feature may give children with a gain above ``gain``. Each bin has one
  * lane, and the bin of rows without a value comes after them. Most features of a leaf fail this test, and need not be
  * scanned. There is no division: both sides of a/b + c/d > s are multiplied by b d, in integer steps, with a margin
  * for rounding. */
 EACH_WIDTH(int, may_beat,
-           (const int64_t *RESTRICT cells, int32_t n, int bits, const sums *total, const rules *rule, double score),
-           (cells, n, bits, total, rule, score)) {
+           (const int64_t *RESTRICT cells, int32_t n, int bits, const sums *total, const rules *rule, double gain),
+           (cells, n, bits, total, rule, gain)) {
     const int64_t missing = cells[n];
     const double least = rule->min_samples_leaf > rule->min_hessian ? rule->min_samples_leaf : rule->min_hessian;
     const double l2 = rule->l2 / rule->hessian_unit;
-    const double in_steps = score / rule->gradient_unit * (rule->hessian_unit / rule->gradient_unit);
+    const double in_steps = gain / rule->gradient_unit * (rule->hessian_unit / rule->gradient_unit);
     const double to_beat = in_steps * (1 - 0x1p-40);
     int64_t running[CODES], sum = 0, found = 0;
-    if (!((to_beat >= 0x1p-500 || score == 0) && to_beat < 0x1p500 && l2 < 0x1p100))
+    if (!((to_beat >= 0x1p-500 || gain == 0) && to_beat < 0x1p500 && l2 < 0x1p100))
         return 1;
     for (int32_t c = 0; c < n; c++)
         running[c] = sum += cells[c];

@@ -14,7 +14,7 @@ cdef enum:
 cdef class CoarseFinder(Finder):
     cdef int64_t[:, ::1] lines
     cdef const int64_t[::1] places
-    cdef double[:, ::1] scores
+    cdef double[:, ::1] gains
     cdef int64_t[:, :, :, ::1] shortlists
 
     cpdef void shortlist(
@@ -28,16 +28,16 @@ cdef class CoarseFinder(Finder):
     cdef void draw_and_shortlist(
         self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key, int thread
     ) noexcept nogil
-    cdef void score(
-        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    cdef void find_gains(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* gains
     ) noexcept nogil
-    cdef void score_counted(
-        self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* scores
+    cdef void find_gains_counted(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* gains
     ) noexcept nogil
     cdef void pay(
-        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* gains
     ) noexcept nogil
-    cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil
+    cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* gains) noexcept nogil
     cpdef void refine(self, const int32_t[::1] ids, int n_threads, int64_t values_per_thread=*)
     cdef int64_t n_rows_of(self, const int32_t[::1] ids) noexcept
     cdef void refine_alone(self, Leaf* leaf, int thread) noexcept nogil
@@ -53,7 +53,7 @@ cdef class CoarseFinder(Finder):
     cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil
     cdef bint falls_short(self, const Leaf* leaf) noexcept nogil
     cdef bint choose_further(
-        self, Leaf* leaf, const int32_t* features, int64_t n, double* scores
+        self, Leaf* leaf, const int32_t* features, int64_t n, double* gains
     ) noexcept nogil
     cdef void draw_and_look_further(
         self, int32_t k, const int32_t* usable, int64_t width, int64_t n_drawn, uint64_t key,

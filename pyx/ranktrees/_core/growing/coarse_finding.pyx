@@ -34,13 +34,13 @@ cdef extern from "growing/columns.h" nogil:
     ) noexcept
 
 cdef extern from "growing/cells.h" nogil:
-    void score_cells(
+    void gains_of_cells(
         const int64_t* line, const int64_t* counts, const int32_t* features, int64_t n,
         const int64_t* places, const int8_t* signs, int bits, const Sums* total, double least,
-        const Rules* rule, double* scores,
+        const Rules* rule, double* gains,
     ) noexcept
 
-    double largest_score(int64_t n, const double* scores) noexcept
+    double largest_gain(int64_t n, const double* gains) noexcept
 
 cdef extern from "support/threads.h" nogil:
     void wait_for_all() noexcept
@@ -69,7 +69,7 @@ cdef class CoarseFinder(Finder):
         super().__init__(codes, None, mapper, constraints, prices, order, sums, n_threads)
         self.places = packing.places
         self.shortlists = np.empty((0, 0, SHORTLIST, CELLS), np.int64)
-        self.scores = room_for_each(n_threads, codes.shape[1], np.float64)
+        self.gains = room_for_each(n_threads, codes.shape[1], np.float64)
 
     def attach_lines(self, lines):
         """Use these lines, of one number per cell."""
@@ -107,21 +107,21 @@ cdef class CoarseFinder(Finder):
         cdef int64_t width = features.shape[1], n_shares, task, i, first, last
         n_threads = worth_threads(n_threads, FEATURE * width * n_ids, values_per_thread)
         n_shares = min(shares_of_each(n_ids, n_threads), width)
-        if n_ids > self.scores.shape[0]:
-            self.scores = np.empty((n_ids, self.columns.n_features))
+        if n_ids > self.gains.shape[0]:
+            self.gains = np.empty((n_ids, self.columns.n_features))
         with nogil, parallel(num_threads=n_threads):
             for task in prange(n_ids * n_shares, schedule="static"):
                 i = task // n_shares
                 first = width * (task % n_shares) // n_shares
                 last = width * (task % n_shares + 1) // n_shares
-                self.score(
+                self.find_gains(
                     &self.leaves[ids[begin + i]], features_of(features, begin + i, first), last - first,
-                    &self.scores[i, first],
+                    &self.gains[i, first],
                 )
             wait_for_all()
             for i in prange(n_ids, schedule="static"):
                 self.choose(
-                    &self.leaves[ids[begin + i]], features_of(features, begin + i), width, &self.scores[i, 0]
+                    &self.leaves[ids[begin + i]], features_of(features, begin + i), width, &self.gains[i, 0]
                 )
 
     cdef void draw_and_shortlist(
@@ -134,72 +134,72 @@ cdef class CoarseFinder(Finder):
         while first < width:
             n = min(n_drawn, width - first)
             features = self.draw(k, usable, width, first, n, key, thread)
-            self.score(leaf, features, n, &self.scores[thread, 0])
-            self.choose(leaf, features, n, &self.scores[thread, 0])
+            self.find_gains(leaf, features, n, &self.gains[thread, 0])
+            self.choose(leaf, features, n, &self.gains[thread, 0])
             if leaf.split.feature >= 0:
                 return
             first += n
 
-    cdef void score(
-        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+    cdef void find_gains(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* gains
     ) noexcept nogil:
-        """Set the score of the best cut between cells for each of some features, after its price is paid."""
+        """Set the gain of the best cut between cells for each of some features, after its price is paid."""
         cdef Sums total = sums_of(leaf.total)
-        score_cells(
+        gains_of_cells(
             line_in(self.lines, leaf.line), NULL, features, n, run_in(self.places, 0), self.signs, self.bits,
             &total,
-            hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules), &self.rules, scores,
+            hessian_of_rows(&total, 1.0 if self.same else 0.5, &self.rules), &self.rules, gains,
         )
-        self.pay(leaf, features, n, scores)
+        self.pay(leaf, features, n, gains)
 
-    cdef void score_counted(
-        self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* scores
+    cdef void find_gains_counted(
+        self, const Leaf* leaf, const int32_t* features, int64_t n, const int64_t* counts, double* gains
     ) noexcept nogil:
         """The same if the number of rows in each cell is known: both children have enough of them."""
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = self.rules_of(leaf, True)
-        score_cells(
+        gains_of_cells(
             line_in(self.lines, leaf.line), counts, features, n, run_in(self.places, 0), self.signs,
             self.bits, &total,
-            rules.min_hessian, &rules, scores,
+            rules.min_hessian, &rules, gains,
         )
-        self.pay(leaf, features, n, scores)
+        self.pay(leaf, features, n, gains)
 
     cdef void pay(
-        self, const Leaf* leaf, const int32_t* features, int64_t n, double* scores
+        self, const Leaf* leaf, const int32_t* features, int64_t n, double* gains
     ) noexcept nogil:
         cdef double least = self.least(leaf)
         cdef int64_t k
         if not self.plain:
             for k in range(n):
                 if features[k] >= 0:
-                    scores[k] = scores[k] - self.prices[features[k]] if scores[k] > least else -INFINITY
+                    gains[k] = gains[k] - self.prices[features[k]] if gains[k] > least else -INFINITY
 
-    cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* scores) noexcept nogil:
+    cdef void choose(self, Leaf* leaf, const int32_t* features, int64_t n, double* gains) noexcept nogil:
         """Put the best feature on the shortlist, and those nearly as good; of equal ones the lower."""
         cdef double[SHORTLIST] best
         cdef double top, least
         cdef int64_t k, j, n_best = 0
         leaf.split = self.undivided(leaf)
-        top = largest_score(n, scores)
+        top = largest_gain(n, gains)
         if top <= leaf.split.gain:
             leaf.split.gain = leaf.promise = 0.0
             return
-        leaf.promise = top - self.own_score(leaf)
+        leaf.promise = top - self.undivided_gain(leaf)
         least = top - (1.0 - WORTH_A_LOOK) * leaf.promise
         for k in range(n):
             if (
-                scores[k] < least or scores[k] <= leaf.split.gain
-                or (n_best == SHORTLIST and scores[k] <= best[SHORTLIST - 1])
+                gains[k] < least or gains[k] <= leaf.split.gain
+                or (n_best == SHORTLIST and gains[k] <= best[SHORTLIST - 1])
             ):
                 continue
             n_best = min(n_best + 1, SHORTLIST)
             j = n_best - 1
-            while j > 0 and best[j - 1] < scores[k]:
+            while j > 0 and best[j - 1] < gains[k]:
                 best[j] = best[j - 1]
                 leaf.shortlist[j] = leaf.shortlist[j - 1]
                 j -= 1
-            best[j] = scores[k]
+            best[j] = gains[k]
             leaf.shortlist[j] = features[k]
         leaf.split.feature, leaf.split.gain = leaf.shortlist[0], leaf.promise
         for k in range(1, n_best):  # in ascending order, as equal gains go to the lower feature
@@ -293,7 +293,7 @@ cdef class CoarseFinder(Finder):
         """Fill the bins of a leaf's shortlist from one part of its rows."""
         cdef const uint8_t* columns[SHORTLIST]
         cdef int n_columns = 0, k
-        cdef int64_t* own
+        cdef int64_t* bins
         cdef int64_t i, total
         cdef int64_t n_rows = leaf.stop - leaf.start
         cdef int64_t first = leaf.start + n_rows * part // n_parts
@@ -309,14 +309,14 @@ cdef class CoarseFinder(Finder):
             &self.columns_scratch[thread, 0],
         )
         for k in range(n_columns):
-            own = &self.columns_scratch[thread, k * COPIES * CELLS]
+            bins = &self.columns_scratch[thread, k * COPIES * CELLS]
             if self.is_joint(leaf.shortlist[k]):
                 total = 0
                 for i in range(CELLS):
-                    total += own[i]
-                spread_sums(&self.columns.all, leaf.shortlist[k], own, total, CELLS, sums + k * CELLS)
+                    total += bins[i]
+                spread_sums(&self.columns.all, leaf.shortlist[k], bins, total, CELLS, sums + k * CELLS)
             else:
-                memcpy(sums + k * CELLS, own, CELLS * sizeof(int64_t))
+                memcpy(sums + k * CELLS, bins, CELLS * sizeof(int64_t))
 
     cdef void scan_shortlist(self, Leaf* leaf, int64_t* parts, int64_t n_parts) noexcept nogil:
         """Find the best split of a leaf by the features of its shortlist, from bins filled in parts."""
@@ -344,18 +344,18 @@ cdef class CoarseFinder(Finder):
         return np.array([i for i in ids if self.falls_short(&self.leaves[i])], np.int32)
 
     cdef bint choose_further(
-        self, Leaf* leaf, const int32_t* features, int64_t n, double* scores
+        self, Leaf* leaf, const int32_t* features, int64_t n, double* gains
     ) noexcept nogil:
-        """Make a shortlist by scores, which those on the list then lose. Return False if none is left."""
+        """Make a shortlist by gains, which those on the list then lose. Return False if none is left."""
         cdef int64_t k
         cdef int j
-        self.choose(leaf, features, n, scores)
+        self.choose(leaf, features, n, gains)
         if leaf.split.feature < 0:
             return False
         for k in range(n):
             for j in range(SHORTLIST):
                 if leaf.shortlist[j] >= 0 and leaf.shortlist[j] == features[k]:
-                    scores[k] = -INFINITY
+                    gains[k] = -INFINITY
         return True
 
     cdef void draw_and_look_further(
@@ -369,27 +369,27 @@ cdef class CoarseFinder(Finder):
         cdef Leaf* leaf = &self.leaves[k]
         cdef Split best = self.undivided(leaf)
         cdef const int32_t* features
-        cdef double* scores = &self.scores[thread, 0]
+        cdef double* gains = &self.gains[thread, 0]
         cdef int64_t first = 0, n
         while first < width and best.feature < 0:
             n = min(n_drawn, width - first)
             features = self.draw(k, usable, width, first, n, key, thread)
-            self.score_counted(leaf, features, n, counts, scores)
-            while best.feature < 0 and self.choose_further(leaf, features, n, scores):
+            self.find_gains_counted(leaf, features, n, counts, gains)
+            while best.feature < 0 and self.choose_further(leaf, features, n, gains):
                 best = self.best_of_rows(leaf, leaf.shortlist, SHORTLIST, True, True, thread)
             first += n
         self.conclude(leaf, &best, 1)
         leaf.promise = leaf.split.gain
 
-    def scores_counted(self, int32_t k, const int32_t[::1] features, const int64_t[::1] counts):
-        """float64[n]: `score_counted` of a leaf, which has a line."""
-        cdef double[::1] scores = np.empty(features.shape[0])
-        self.score_counted(&self.leaves[k], &features[0], features.shape[0], &counts[0], &scores[0])
-        return scores.base
+    def gains_counted(self, int32_t k, const int32_t[::1] features, const int64_t[::1] counts):
+        """float64[n]: `find_gains_counted` of a leaf, which has a line."""
+        cdef double[::1] gains = np.empty(features.shape[0])
+        self.find_gains_counted(&self.leaves[k], &features[0], features.shape[0], &counts[0], &gains[0])
+        return gains.base
 
-    def next_shortlist(self, int32_t k, const int32_t[::1] features, double[::1] scores):
+    def next_shortlist(self, int32_t k, const int32_t[::1] features, double[::1] gains):
         """`choose_further` for a leaf."""
-        return self.choose_further(&self.leaves[k], &features[0], features.shape[0], &scores[0])
+        return self.choose_further(&self.leaves[k], &features[0], features.shape[0], &gains[0])
 
     def promise_no_more(self, int32_t k):
         """Let a leaf promise what its split gains, after it has looked further."""

@@ -16,7 +16,7 @@
 
 enum {
     FEW = 256,        /* with more rows, visiting all cells is cheaper */
-    CUTS_TOGETHER = 8 /* how many cuts are scored at a time */
+    CUTS_TOGETHER = 8 /* how many cuts are judged at a time */
 };
 
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
 
 /* The best cut so far, with the sum and the number of the rows that go left. The feature is -1 if there is none. */
 typedef struct {
-    double score;
+    double gain;
     int32_t feature;
     uint32_t code;
     int64_t left;
@@ -119,13 +119,13 @@ INLINE int sum_few(int is_long, const few_rows *leaf, const codes_of_feature *of
     return line->n > 0;
 }
 
-/* Scores are compared by their bits as integers, which have the same order if they are not negative. */
+/* Gains are compared by their bits as integers, which have the same order if they are not negative. */
 INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few_line *line, const sums *total,
                      const rules *rule, few_cut *best) {
     const int64_t n = (line->n + CUTS_TOGETHER - 1) & -CUTS_TOGETHER;
     const int bits = (int)leaf->bits;
     const double all = total->count;
-    int64_t scores[FEW + CUTS_TOGETHER];
+    int64_t gains[FEW + CUTS_TOGETHER];
     for (int side = 0; side < (line->missing.count ? 2 : 1); side++) {
         const int64_t more = side ? line->missing.sum : 0, more_rows = side ? line->missing.count : 0;
         int64_t most = -1, k = 0;
@@ -136,16 +136,16 @@ INLINE void try_cuts(int width, const few_rows *leaf, int32_t feature, const few
             const children both = children_of(gradient, steps, total->gradient, total->hessian, rule);
             const int large_enough = (steps >= rule->min_hessian) & (total->hessian - steps >= rule->min_hessian) &
                                      (count >= rule->min_samples_leaf) & (all - count >= rule->min_samples_leaf);
-            scores[i] = large_enough ? (int64_t)portable_to_bits(children_score(&both)) : -1;
+            gains[i] = large_enough ? (int64_t)portable_to_bits(children_gain(&both)) : -1;
         }
         for (int64_t i = 0; i < n; i++)
-            most = scores[i] > most ? scores[i] : most;
-        const double score = portable_from_bits((uint64_t)most);
-        if (most < 0 || score < best->score || (score == best->score && best->feature <= feature))
+            most = gains[i] > most ? gains[i] : most;
+        const double gain = portable_from_bits((uint64_t)most);
+        if (most < 0 || gain < best->gain || (gain == best->gain && best->feature <= feature))
             continue;
-        while (scores[k] != most)
+        while (gains[k] != most)
             k++;
-        best->score = score;
+        best->gain = gain;
         best->feature = feature;
         best->code = line->codes[k];
         best->left = line->up_to[k] + more;

@@ -76,7 +76,7 @@ cdef extern from "growing/few.h" nogil:
         uint64_t* words
         int64_t n_words
     ctypedef struct FewCut "few_cut":
-        double score
+        double gain
         int32_t feature
         uint32_t code
         int64_t left
@@ -197,7 +197,7 @@ cdef class Finder(Scanner):
         if leaf.split.feature < 0:
             leaf.split.gain = 0.0
         else:
-            leaf.split.gain -= self.own_score(leaf)
+            leaf.split.gain -= self.undivided_gain(leaf)
             leaf.promise = leaf.split.gain if leaf.forced_feature < 0 else INFINITY
             leaf.split.gain -= leaf.split.second_gain
 
@@ -341,26 +341,26 @@ cdef class Finder(Scanner):
         self, const Leaf* leaf, const int32_t* features, int64_t width, bint exact, int thread, Split* best
     ) noexcept nogil:
         """Find the best split of a leaf of few rows by some features; see few.h."""
-        cdef FewRows own
+        cdef FewRows few
         cdef FewCut cut
         cdef Sums total = sums_of(leaf.total)
         cdef Rules rules = self.rules_of(leaf, exact)
-        own.exact, own.bits = exact, self.bits
-        own.n, own.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
-        own.sum = <int64_t>(<uint64_t>leaf.total.gradient << self.bits) + leaf.total.hessian
-        own.rows, own.sums = run_in(self.order, leaf.start), run_in(self.sums, leaf.start)
-        own.quiet = run_in(self.order, leaf.quiet_start)
-        own.cells, own.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
-        own.words, own.n_words = own.touched + 64 * self.n_words, self.n_words
-        cut.score, cut.feature = best.gain, -1
+        few.exact, few.bits = exact, self.bits
+        few.n, few.n_quiet = leaf.stop - leaf.start, leaf.quiet_stop - leaf.quiet_start if exact else 0
+        few.sum = <int64_t>(<uint64_t>leaf.total.gradient << self.bits) + leaf.total.hessian
+        few.rows, few.sums = run_in(self.order, leaf.start), run_in(self.sums, leaf.start)
+        few.quiet = run_in(self.order, leaf.quiet_start)
+        few.cells, few.touched = <FewCell*>&self.cells[thread, 0], &self.touched[thread, 0]
+        few.words, few.n_words = few.touched + 64 * self.n_words, self.n_words
+        cut.gain, cut.feature = best.gain, -1
         best_of_few(
-            &own, width, features, &self.columns.all, self.by_row, run_in(self.offsets, 0), &total, &rules,
+            &few, width, features, &self.columns.all, self.by_row, run_in(self.offsets, 0), &total, &rules,
             &cut
         )
         if cut.feature < 0:
             return
         memset(best, 0, sizeof(Split))
-        best.gain, best.feature, best.code = cut.score, cut.feature, cut.code
+        best.gain, best.feature, best.code = cut.gain, cut.feature, cut.code
         best.missing_left, best.direction = cut.missing_left, 1
         best.left.gradient = cut.left >> self.bits
         best.left.hessian = <uint32_t>(cut.left & ((<int64_t>1 << self.bits) - 1))
@@ -480,7 +480,7 @@ cdef class Finder(Scanner):
         cdef bint few = leaf.total.count <= REMEMBERED
         cdef uint64_t bits
         cdef Bin* cells = &self.cells[thread, 0]
-        cdef Bin* own
+        cdef Bin* bins
         for j in range(width):
             if not self.is_joint(features[j]):
                 own_features[n_own] = features[j]
@@ -500,16 +500,16 @@ cdef class Finder(Scanner):
                 self.fill_joint(leaf, features[j], thread, spread)
                 self.scan(spread, features[j], leaf, NULL, True, best)
                 continue
-            own = cells + n_own * CELLS
-            self.scan(own, features[j], leaf, &touched[4 * n_own] if few else NULL, True, best)
+            bins = cells + n_own * CELLS
+            self.scan(bins, features[j], leaf, &touched[4 * n_own] if few else NULL, True, best)
             if few:
                 for i in range(4):
                     bits = touched[4 * n_own + i]
                     while bits:
-                        memset(own + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
+                        memset(bins + i * 64 + lowest_bit(bits), 0, sizeof(Bin))
                         bits &= bits - 1
             else:
-                memset(own, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
+                memset(bins, 0, (self.offsets[features[j] + 1] - self.offsets[features[j]]) * sizeof(Bin))
             n_own += 1
 
     cdef void add_columns(
@@ -650,15 +650,15 @@ cdef class Finder(Scanner):
         cdef int64_t scan = np.max(self.scans) + 1  # that of the first leaf: a joint column is filled once
         records = np.zeros((n, width, CELLS), BIN)
         cdef Bin[:, :, ::1] cells = records
-        cdef const int32_t* own
+        cdef const int32_t* feature
         for task in prange(
             n * width, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="dynamic"
         ):
             i = task // width
             j = task % width
-            own = features_of(features, i, j)
-            if own[0] >= 0:
-                self.fill_one(&self.leaves[ids[i]], own, scan + i, threadid(), &cells[i, j, 0])
+            feature = features_of(features, i, j)
+            if feature[0] >= 0:
+                self.fill_one(&self.leaves[ids[i]], feature, scan + i, threadid(), &cells[i, j, 0])
         return records
 
     cdef void fill_one(
@@ -675,12 +675,12 @@ cdef class Finder(Scanner):
         cdef Split best
         cdef Leaf* leaf
         cdef int64_t i, j
-        cdef const int32_t* own
+        cdef const int32_t* listed
         for i in range(ids.shape[0]):
             leaf = &self.leaves[ids[i]]
-            own = features_of(features, i)
+            listed = features_of(features, i)
             best = self.undivided(leaf)
             for j in range(features.shape[1]):
-                if own[j] >= 0 and (leaf.forced_feature < 0 or leaf.forced_feature == own[j]):
-                    self.scan(&cells[i, j, 0], own[j], leaf, NULL, True, &best)
+                if listed[j] >= 0 and (leaf.forced_feature < 0 or leaf.forced_feature == listed[j]):
+                    self.scan(&cells[i, j, 0], listed[j], leaf, NULL, True, &best)
             self.conclude(leaf, &best, 1)

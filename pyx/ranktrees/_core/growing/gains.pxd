@@ -1,4 +1,4 @@
-"""The score of the children of a split, and what they must satisfy: see gains.h."""
+"""The gain of the children of a split, and what they must satisfy: see gains.h."""
 from libc.stdint cimport int32_t
 
 from ranktrees._core.support.records cimport Bin
@@ -17,12 +17,12 @@ cdef extern from "growing/gains.h" nogil:
         double min_hessian
         int first_side
         int last_side
-    double own_score_of(const Sums* total, const Rules* rule)
-    double least_score(double own_score, const Rules* rule)
+    double undivided_gain_of(const Sums* total, const Rules* rule)
+    double least_gain(double undivided_gain, const Rules* rule)
     double hessian_of_rows(const Sums* total, double share, const Rules* rule)
-    void score_children(
+    void gains_of_children(
         int32_t n, const double* gradients, const double* hessians, const double* counts,
-        const Sums* extra, const Sums* total, const Rules* rule, double* scores,
+        const Sums* extra, const Sums* total, const Rules* rule, double* gains,
     ) noexcept
 
 

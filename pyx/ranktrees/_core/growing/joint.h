@@ -124,14 +124,14 @@ INLINE void spread_byte(int lanes, const JointBytes *joint, int64_t byte, const 
             total[lane] += table[v * lanes + lane];
     for (int64_t m = joint->first_member[byte - joint->first_byte];
          m < joint->first_member[byte - joint->first_byte + 1]; m++) {
-        const Member *own = joint->members + m;
+        const Member *member = joint->members + m;
         int64_t rest[2] = {total[0], total[1]};
-        memset(line + own->first * lanes, 0, (size_t)own->n_cells * lanes * sizeof *line);
-        memset(line + own->last * lanes, 0, lanes * sizeof *line);
-        for (int64_t k = own->first_pair; k < own->stop_pair;) { /* pairs of one cell after those of another */
+        memset(line + member->first * lanes, 0, (size_t)member->n_cells * lanes * sizeof *line);
+        memset(line + member->last * lanes, 0, lanes * sizeof *line);
+        for (int64_t k = member->first_pair; k < member->stop_pair;) { /* pairs of one cell after those of another */
             const int32_t cell = joint->cells[k];
             int64_t sums[2] = {0, 0};
-            for (; k < own->stop_pair && joint->cells[k] == cell; k++)
+            for (; k < member->stop_pair && joint->cells[k] == cell; k++)
                 for (int lane = 0; lane < lanes; lane++)
                     sums[lane] += table[joint->values[k] * lanes + lane];
             for (int lane = 0; lane < lanes; lane++) {
@@ -140,7 +140,7 @@ INLINE void spread_byte(int lanes, const JointBytes *joint, int64_t byte, const 
             }
         }
         for (int lane = 0; lane < lanes; lane++)
-            line[(own->first + own->usual) * lanes + lane] += rest[lane];
+            line[(member->first + member->usual) * lanes + lane] += rest[lane];
     }
 }
 
@@ -165,12 +165,12 @@ APART void fill_cells(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
         memset(line + digits[d].last * lanes, 0, lanes * sizeof *line);
     }
     for (int64_t i = 0; i < n; i++) {
-        const uint8_t *own = bytes + rows[i] * step;
+        const uint8_t *row_bytes = bytes + rows[i] * step;
         const Bin wide = widened(sums[i], bits, same);
         if (i + FETCHED_AHEAD < n)
             fetch_rows(bytes, step, 0, n_bytes, rows + i + FETCHED_AHEAD, 1);
         for (int64_t d = 0; d < n_digits; d++) {
-            int64_t *cell = line + (digits[d].first + cells[TABLE * d + own[digits[d].byte]]) * lanes;
+            int64_t *cell = line + (digits[d].first + cells[TABLE * d + row_bytes[digits[d].byte]]) * lanes;
             if (lanes == 1)
                 *cell += sums[i];
             else
@@ -202,25 +202,25 @@ static void fill_line(int lanes, const uint8_t *bytes, int64_t step, int64_t n_b
         for (int64_t i = 0; i < m; i++) {
             if (i + FETCHED_AHEAD < m)
                 fetch_rows(bytes, step, from, to, row + i + FETCHED_AHEAD, 1);
-            const uint8_t *own = bytes + row[i] * step;
+            const uint8_t *row_bytes = bytes + row[i] * step;
             for (int64_t b = first; b < last; b++)
-                scratch[(b - first) * STEP + i] = eight_bytes(own + b * BLOCK_BYTES);
+                scratch[(b - first) * STEP + i] = eight_bytes(row_bytes + b * BLOCK_BYTES);
         }
         if (lanes == 2)
             widen(m, sums + chunk, bits, same, wide);
         for (int64_t b = first; b < last; b++) {
             const uint64_t *block = scratch + (b - first) * STEP;
-            int64_t *own = tables + b * BLOCK_BYTES * TABLE * lanes;
+            int64_t *table = tables + b * BLOCK_BYTES * TABLE * lanes;
             const int64_t used = n_bytes - b * BLOCK_BYTES < BLOCK_BYTES ? n_bytes - b * BLOCK_BYTES : BLOCK_BYTES;
             if (chunk == 0)
-                memset(own, 0, used * TABLE * lanes * sizeof *own);
+                memset(table, 0, used * TABLE * lanes * sizeof *table);
             for (int64_t i = 0; i < m; i += PART, part++) {
                 const int64_t k = m - i < PART ? m - i : PART, fetched = coming * part / n_parts;
                 fetch_rows(bytes, step, from, to, row + m + fetched, coming * (part + 1) / n_parts - fetched);
                 if (lanes == 1)
-                    add_block(1, used, k, block + i, sums + chunk + i, own);
+                    add_block(1, used, k, block + i, sums + chunk + i, table);
                 else
-                    add_block(2, used, k, block + i, wide + i, own);
+                    add_block(2, used, k, block + i, wide + i, table);
             }
             if (chunk + m == n)
                 for (int64_t byte = b * BLOCK_BYTES; byte < b * BLOCK_BYTES + used; byte++) {

@@ -30,59 +30,59 @@ typedef struct {
     uint8_t stride, firsts[FEW_STEPS]; /* the first code of each step */
 } stair;
 
-static inline void build_stair(const uint8_t *share, int stride, stair *own) {
-    own->share = share;
-    own->stride = (uint8_t)stride;
-    own->n_steps = 0;
+static inline void build_stair(const uint8_t *share, int stride, stair *its) {
+    its->share = share;
+    its->stride = (uint8_t)stride;
+    its->n_steps = 0;
     for (int code = 1; code < 256; code++)
         if (share[code] == share[code - 1] + stride) {
-            if (own->n_steps < FEW_STEPS)
-                own->firsts[own->n_steps] = (uint8_t)code;
-            own->n_steps++;
+            if (its->n_steps < FEW_STEPS)
+                its->firsts[its->n_steps] = (uint8_t)code;
+            its->n_steps++;
         }
 }
 
-EACH_WIDTH(void, count_steps, (const uint8_t *RESTRICT codes, const stair *own, uint8_t *RESTRICT bytes),
-           (codes, own, bytes)) {
+EACH_WIDTH(void, count_steps, (const uint8_t *RESTRICT codes, const stair *its, uint8_t *RESTRICT bytes),
+           (codes, its, bytes)) {
     (void)width;
     for (int begin = 0; begin < PACKED; begin += COUNTED, codes += COUNTED, bytes += COUNTED) {
         uint8_t counts[COUNTED] = {0};
-        for (int s = 0; s < own->n_steps; s++)
+        for (int s = 0; s < its->n_steps; s++)
             for (int i = 0; i < COUNTED; i++)
-                counts[i] = (uint8_t)(counts[i] + (codes[i] >= own->firsts[s]));
+                counts[i] = (uint8_t)(counts[i] + (codes[i] >= its->firsts[s]));
         for (int i = 0; i < COUNTED; i++)
-            bytes[i] = (uint8_t)(bytes[i] + counts[i] * own->stride);
+            bytes[i] = (uint8_t)(bytes[i] + counts[i] * its->stride);
     }
 }
 
 /* Add the shares of PACKED codes to their bytes. */
-static inline void add_shares(const uint8_t *codes, const stair *own, uint8_t *RESTRICT bytes) {
-    if (own->n_steps <= FEW_STEPS) {
-        count_steps(codes, own, bytes);
+static inline void add_shares(const uint8_t *codes, const stair *its, uint8_t *RESTRICT bytes) {
+    if (its->n_steps <= FEW_STEPS) {
+        count_steps(codes, its, bytes);
         return;
     }
     for (int i = 0; i < PACKED; i++)
-        bytes[i] = (uint8_t)(bytes[i] + own->share[codes[i]]);
+        bytes[i] = (uint8_t)(bytes[i] + its->share[codes[i]]);
 }
 
 /* rows[i * step + b] = columns[b * PACKED + i], for n rows and at most BYTES_TOGETHER bytes of each. Interleaving the
  * registers of one half with those of the other, four times, transposes sixteen bytes of sixteen rows. */
-static inline void turn_bytes(const uint8_t *columns, int64_t n, int64_t n_bytes, uint8_t *rows, int64_t step) {
+static inline void transpose_bytes(const uint8_t *columns, int64_t n, int64_t n_bytes, uint8_t *rows, int64_t step) {
     int64_t i = 0;
 #if HAS_SIMD
     for (; n_bytes == BYTES_TOGETHER && i + BYTES_TOGETHER <= n; i += BYTES_TOGETHER) {
-        __m128i turned[BYTES_TOGETHER], shuffled[BYTES_TOGETHER];
+        __m128i transposed[BYTES_TOGETHER], shuffled[BYTES_TOGETHER];
         for (int b = 0; b < BYTES_TOGETHER; b++)
-            turned[b] = _mm_loadu_si128((const __m128i *)(columns + b * PACKED + i));
+            transposed[b] = _mm_loadu_si128((const __m128i *)(columns + b * PACKED + i));
         for (int shuffle = 0; shuffle < 4; shuffle++) {
             for (int b = 0; b < BYTES_TOGETHER / 2; b++) {
-                shuffled[2 * b] = _mm_unpacklo_epi8(turned[b], turned[b + BYTES_TOGETHER / 2]);
-                shuffled[2 * b + 1] = _mm_unpackhi_epi8(turned[b], turned[b + BYTES_TOGETHER / 2]);
+                shuffled[2 * b] = _mm_unpacklo_epi8(transposed[b], transposed[b + BYTES_TOGETHER / 2]);
+                shuffled[2 * b + 1] = _mm_unpackhi_epi8(transposed[b], transposed[b + BYTES_TOGETHER / 2]);
             }
-            memcpy(turned, shuffled, sizeof turned);
+            memcpy(transposed, shuffled, sizeof transposed);
         }
         for (int r = 0; r < BYTES_TOGETHER; r++)
-            _mm_storeu_si128((__m128i *)(rows + (i + r) * step), turned[r]);
+            _mm_storeu_si128((__m128i *)(rows + (i + r) * step), transposed[r]);
     }
 #endif
     for (; i < n; i++)

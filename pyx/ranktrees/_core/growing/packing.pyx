@@ -20,9 +20,9 @@ cdef extern from "growing/packing.h" nogil:
     ctypedef struct stair:
         pass
 
-    void build_stair(const uint8_t* share, int stride, stair* own)
-    void add_shares(const uint8_t* codes, const stair* own, uint8_t* bytes)
-    void turn_bytes(const uint8_t* columns, int64_t n, int64_t n_bytes, uint8_t* rows, int64_t step)
+    void build_stair(const uint8_t* share, int stride, stair* its)
+    void add_shares(const uint8_t* codes, const stair* its, uint8_t* bytes)
+    void transpose_bytes(const uint8_t* columns, int64_t n, int64_t n_bytes, uint8_t* rows, int64_t step)
 
 cdef enum:
     TABLES = 8
@@ -108,23 +108,23 @@ cdef void pack_block(
 ) noexcept nogil:
     cdef uint8_t[BYTES_TOGETHER * PACKED] columns
     cdef uint8_t[PACKED] rest
-    cdef const uint8_t* own
+    cdef const uint8_t* column
     cdef int64_t group, byte, i, n = last - first, d = 0
     memset(rest, 0, sizeof(rest))
     for group in range((bytes.shape[1] + BYTES_TOGETHER - 1) // BYTES_TOGETHER):
         byte = group * BYTES_TOGETHER
         memset(columns, 0, sizeof(columns))
         while d < digits.shape[0] and digits[d].byte < byte + BYTES_TOGETHER:
-            own = &codes[first, digits[d].feature]
+            column = &codes[first, digits[d].feature]
             if n < PACKED:
-                memcpy(rest, own, n)
-                own = rest
+                memcpy(rest, column, n)
+                column = rest
             else:
                 for i in range(PACKED // LINE):  # the next block: processors do not predict so many columns
-                    prefetch_line(own + PACKED + i * LINE)
-            add_shares(own, &stairs[d], columns + (digits[d].byte - byte) * PACKED)
+                    prefetch_line(column + PACKED + i * LINE)
+            add_shares(column, &stairs[d], columns + (digits[d].byte - byte) * PACKED)
             d += 1
-        turn_bytes(
+        transpose_bytes(
             columns, n, min(bytes.shape[1] - byte, <int64_t> BYTES_TOGETHER), &bytes[first, byte],
             bytes.shape[1],
         )

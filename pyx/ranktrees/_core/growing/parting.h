@@ -147,10 +147,10 @@ FOR_AVX2 INLINE void put_ends(int lanes, int n, __m256i lefts, __m256i rights, v
 
 FOR_AVX2 INLINE void put_rows_avx2(uint32_t left, const uint32_t *rows, uint32_t *front, uint32_t *back) {
     for (int i = 0; i < 16; i += 8) {
-        const uint32_t own = left >> i & 0xff;
+        const uint32_t marks = left >> i & 0xff;
         const __m256i row = _mm256_loadu_si256((const __m256i *)(rows + i));
-        const __m256i lefts = eight_forwards(own, row), rights = eight_backwards(own ^ 0xff, row);
-        const int n = __builtin_popcount(own);
+        const __m256i lefts = eight_forwards(marks, row), rights = eight_backwards(marks ^ 0xff, row);
+        const int n = __builtin_popcount(marks);
         if (back - front >= 16) {
             _mm256_storeu_si256((__m256i *)front, lefts);
             _mm256_storeu_si256((__m256i *)(back - 8), rights);
@@ -163,10 +163,10 @@ FOR_AVX2 INLINE void put_rows_avx2(uint32_t left, const uint32_t *rows, uint32_t
 
 FOR_AVX2 INLINE void put_sums_avx2(uint32_t left, const int64_t *sums, int64_t *front, int64_t *back) {
     for (int i = 0; i < 16; i += 4) {
-        const uint32_t own = left >> i & 0xf;
+        const uint32_t marks = left >> i & 0xf;
         const __m256i sum = _mm256_loadu_si256((const __m256i *)(sums + i));
-        const __m256i lefts = four_forwards(own, sum), rights = four_backwards(own ^ 0xf, sum);
-        const int n = __builtin_popcount(own);
+        const __m256i lefts = four_forwards(marks, sum), rights = four_backwards(marks ^ 0xf, sum);
+        const int n = __builtin_popcount(marks);
         if (back - front >= 8) {
             _mm256_storeu_si256((__m256i *)front, lefts);
             _mm256_storeu_si256((__m256i *)(back - 4), rights);

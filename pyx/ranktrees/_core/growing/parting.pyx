@@ -229,7 +229,7 @@ cdef class Parter:
 
     cdef void widen(self, Ends* ends, const uint32_t* rows, int64_t start, int64_t stop) noexcept nogil:
         cdef int64_t i, row, each = self.hessians is not None and self.hessians.shape[0] > 1
-        cdef double own
+        cdef double wanted
         if self.gradients is None:  # unknown values count as different
             ends[0] = Ends(1.0, 1.0)
             return
@@ -237,9 +237,9 @@ cdef class Parter:
             row = rows[i]
             if self.gradients[row] == 0.0 and self.hessians[each * row] == 0.0:
                 continue
-            own = self.gradients[row] / self.hessians[each * row]
-            ends.highest = max(ends.highest, own)
-            ends.minus_lowest = max(ends.minus_lowest, -own)
+            wanted = self.gradients[row] / self.hessians[each * row]
+            ends.highest = max(ends.highest, wanted)
+            ends.minus_lowest = max(ends.minus_lowest, -wanted)
             if not agree(ends):
                 return
 

@@ -165,8 +165,7 @@ static inline int64_t find_loud(int64_t n, int64_t first, const uint32_t *rows, 
 
 /* The sum of values[row] over some rows is taken in integers, so that it is the same in any order. Their scale follows
  * from the largest value, so that rows of small weight count to their last bit if no heavier rows are among them. There
- * are three steps (the largest value, its places, the sum), as rows may lie in several stretches and on several ranks.
- */
+ * are three steps (the largest value, its places, the sum), as threads and ranks share the rows. */
 EACH_WIDTH(double, largest_of_rows, (const double *RESTRICT values, const uint32_t *RESTRICT rows, int64_t n),
            (values, rows, n)) {
     uint64_t most = 0;

@@ -96,15 +96,15 @@ cdef inline Seen look_over_stretch(
     """Look over one stretch of values, some at a time, so that they stay in the cache."""
     cdef int64_t i = bound(values, s, n_stretches), stop = bound(values, s + 1, n_stretches), n
     cdef uint64_t different
-    cdef Seen seen, own
+    cdef Seen seen, here
     seen.largest = seen.different = 0
     seen.total = 0
     while i < stop:
         n = min(<int64_t>TOGETHER, stop - i)
-        own.largest = largest_bits(n, run_in(values, i), &different)
-        own.different = different | (portable_to_bits(values[i]) ^ portable_to_bits(values[0]))
-        own.total = <uint64_t>total_steps(n, run_in(values, i), scale)
-        add_seen(&seen, own)
+        here.largest = largest_bits(n, run_in(values, i), &different)
+        here.different = different | (portable_to_bits(values[i]) ^ portable_to_bits(values[0]))
+        here.total = <uint64_t>total_steps(n, run_in(values, i), scale)
+        add_seen(&seen, here)
         i += n
     return seen
 

@@ -5,7 +5,7 @@ from ranktrees._core.growing.gains cimport Rules
 from ranktrees._core.support.records cimport Bin, Leaf, Split
 
 cdef enum:
-    CELLS = 256  # the bins of one feature if codes are bytes, otherwise candidates that are scored together
+    CELLS = 256  # the bins of one feature if codes are bytes, otherwise candidates that are judged together
 
 
 # One feature of a leaf, and what its splits must satisfy.
@@ -41,7 +41,7 @@ cdef class Scanner:
     cdef int32_t n_bins(self, int64_t f) noexcept nogil
     cdef Rules rules_of(self, const Leaf* leaf, bint exact) noexcept nogil
     cdef Case case_of(self, const Leaf* leaf, int64_t f, bint exact) noexcept nogil
-    cdef double own_score(self, const Leaf* leaf) noexcept nogil
+    cdef double undivided_gain(self, const Leaf* leaf) noexcept nogil
     cdef double least(self, const Leaf* leaf) noexcept nogil
     cdef Split undivided(self, const Leaf* leaf) noexcept nogil
     cdef void scan_sums(

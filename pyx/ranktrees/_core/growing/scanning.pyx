@@ -21,7 +21,7 @@ from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from ranktrees._core.growing.gains cimport (
-    Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of,
+    Rules, Sums, least_gain, undivided_gain_of, rules_within, gains_of_children, sums_of,
 )
 from ranktrees._core.support.records cimport Bin, Leaf, Split, best_value
 
@@ -32,7 +32,7 @@ cdef extern from "support/bins.h" nogil:
 
 cdef extern from "growing/cells.h" nogil:
     int may_beat(
-        const int64_t* cells, int32_t n, int bits, const Sums* total, const Rules* rule, double score
+        const int64_t* cells, int32_t n, int bits, const Sums* total, const Rules* rule, double gain
     ) noexcept
 
 cdef enum:
@@ -52,7 +52,7 @@ cdef inline Bin minus(Bin whole, Bin part) noexcept nogil:
     return whole
 
 
-cdef inline double score_at(Bin part, double value, const Rules* rules) noexcept nogil:
+cdef inline double gain_at(Bin part, double value, const Rules* rules) noexcept nogil:
     """-(2 G v + (H + l2) v^2), which is G^2 / (H + l2) at the best value."""
     return -value * (
         2.0 * part.gradient * rules.gradient_unit + (part.hessian * rules.hessian_unit + rules.l2) * value
@@ -145,18 +145,18 @@ cdef inline int32_t best_candidate(
     int32_t first,
     int32_t stop,
     Bin extra,              # what goes left in any case: the rows without a value, or no rows
-    int8_t order,           # see Split
+    int8_t direction,       # see Split
     const Case* case,
     double* best_gain,      # IN and OUT
 ) noexcept nogil:
-    """The first candidate whose children have the best score, if that is above ``best_gain``; else -1."""
+    """The first candidate whose children have the best gain, if that is above ``best_gain``; else -1."""
     cdef double[CELLS] gains
     cdef int32_t k, best = -1
     cdef double left_value, right_value
     cdef Bin left, right
     cdef Sums more = sums_of(extra), total = sums_of(case.leaf.total)
     if not case.bounded:
-        score_children(
+        gains_of_children(
             stop - first, prefix.gradient + first, prefix.hessian + first, prefix.count + first, &more,
             &total, &case.rules, gains + first,
         )
@@ -168,8 +168,8 @@ cdef inline int32_t best_candidate(
             gains[k] = -INFINITY
             if is_large_enough(left, &case.rules) and is_large_enough(right, &case.rules):
                 left_value, right_value = best_value_of(left, case), best_value_of(right, case)
-                if (right_value - left_value) * case.sign * order >= 0:
-                    gains[k] = score_at(left, left_value, &case.rules) + score_at(
+                if (right_value - left_value) * case.sign * direction >= 0:
+                    gains[k] = gain_at(left, left_value, &case.rules) + gain_at(
                         right, right_value, &case.rules
                     )
     for k in range(first, stop):
@@ -185,15 +185,15 @@ cdef inline void scan_side(
     int32_t stop,
     bint side,              # 1: the rows without a value go left
     Bin missing,
-    int8_t order,           # see Split
+    int8_t direction,       # see Split
     const Case* case,
-    Split* best,            # IN and OUT; best.gain is the score of the children
+    Split* best,            # IN and OUT; best.gain is that of the children
 ) noexcept nogil:
     """Try some cuts of a prefix, with the rows without a value on one side."""
     cdef Bin nothing, left
     cdef int32_t k
     memset(&nothing, 0, sizeof(Bin))
-    k = best_candidate(prefix, first, stop, missing if side else nothing, order, case, &best.gain)
+    k = best_candidate(prefix, first, stop, missing if side else nothing, direction, case, &best.gain)
     if k < 0:
         return
     left = up_to(prefix, k)
@@ -205,7 +205,7 @@ cdef inline void scan_side(
     memset(best.categories, 0, sizeof(best.categories))
     best.left = left
     best.second_gain = 0.0
-    best.direction = order
+    best.direction = direction
     best.missing_left = side if missing.count else side_of_none(left.count, case)
 
 
@@ -239,11 +239,11 @@ cdef inline bint may_be_below(const Case* case) noexcept nogil:
 
 
 cdef inline void scan_whether(
-    const Prefix* prefix, Bin missing, int8_t order, const Case* case, Split* best
+    const Prefix* prefix, Bin missing, int8_t direction, const Case* case, Split* best
 ) noexcept nogil:
     """Try to part the rows without a value from all others."""
     if prefix.n:
-        scan_side(prefix, prefix.n - 1, prefix.n, 0, missing, order, case, best)
+        scan_side(prefix, prefix.n - 1, prefix.n, 0, missing, direction, case, best)
 
 
 cdef inline void scan_values(const Prefix* prefix, Bin missing, const Case* case, Split* best) noexcept nogil:
@@ -333,10 +333,10 @@ cdef inline Split* before_price(Split* best, double price, double least, Split* 
     return room
 
 
-cdef inline void after_price(const Split* own, double price, Split* best) noexcept nogil:
+cdef inline void after_price(const Split* found, double price, Split* best) noexcept nogil:
     """Pay the price of a feature's own best split, and keep the split if it still beats the best."""
-    if price != 0 and own.feature >= 0 and own.gain - price > best.gain:
-        best[0] = own[0]
+    if price != 0 and found.feature >= 0 and found.gain - price > best.gain:
+        best[0] = found[0]
         best.gain -= price
 
 
@@ -407,21 +407,21 @@ cdef class Scanner:
         return case
 
     @cython.final
-    cdef double own_score(self, const Leaf* leaf) noexcept nogil:
-        """The score of the undivided leaf."""
+    cdef double undivided_gain(self, const Leaf* leaf) noexcept nogil:
+        """The gain of the undivided leaf."""
         cdef Sums total = sums_of(leaf.total)
         if self.bounded:
-            return score_at(leaf.total, leaf.value, &self.rules)
-        return own_score_of(&total, &self.rules)
+            return gain_at(leaf.total, leaf.value, &self.rules)
+        return undivided_gain_of(&total, &self.rules)
 
     @cython.final
     cdef double least(self, const Leaf* leaf) noexcept nogil:
-        """The score that children must exceed before any price is paid."""
-        return least_score(self.own_score(leaf), &self.rules)
+        """The gain that children must exceed before any price is paid."""
+        return least_gain(self.undivided_gain(leaf), &self.rules)
 
     @cython.final
     cdef Split undivided(self, const Leaf* leaf) noexcept nogil:
-        """The absence of a split, with the score that a split must exceed to be better than none."""
+        """The absence of a split, with the gain that a split must exceed to be better than none."""
         cdef Split none
         memset(&none, 0, sizeof(Split))
         none.feature = -1
@@ -459,21 +459,21 @@ cdef class Scanner:
         cdef Bin missing = cells[n_bins]
         cdef double price = self.prices[f]
         cdef Split room
-        cdef Split* own = before_price(best, price, self.least(leaf), &room)
+        cdef Split* found = before_price(best, price, self.least(leaf), &room)
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, self.variance, &case, own)
+            scan_categories(cells, n_bins, self.variance, &case, found)
         else:
             if touched != NULL:
                 accumulate_touched(cells, touched, n_bins, &prefix)
             else:
                 accumulate(cells, n_bins, &prefix)
             if self.three_way and missing.count:
-                self.scan_three_ways(&prefix, missing, &case, exact, own)
+                self.scan_three_ways(&prefix, missing, &case, exact, found)
             else:
-                scan_values(&prefix, missing, &case, own)
-                if not exact and own.feature == f and missing.count == 0:
-                    own.missing_left = case.rules.first_side  # see Finder.n_left_of
-        after_price(own, price, best)
+                scan_values(&prefix, missing, &case, found)
+                if not exact and found.feature == f and missing.count == 0:
+                    found.missing_left = case.rules.first_side  # see Finder.n_left_of
+        after_price(found, price, best)
 
     cdef void scan_long(
         self, Bin* cells, int64_t f, const Leaf* leaf, uint64_t* touched, bint exact, Split* best
@@ -486,14 +486,14 @@ cdef class Scanner:
         cdef int32_t n_bins = self.n_bins(f)
         cdef double price = self.prices[f]
         cdef Split room
-        cdef Split* own = before_price(best, price, self.least(leaf), &room)
+        cdef Split* found = before_price(best, price, self.least(leaf), &room)
         if self.is_categorical[f]:
-            scan_categories(cells, n_bins, self.variance, &case, own)
+            scan_categories(cells, n_bins, self.variance, &case, found)
             memset(cells, 0, (n_bins + 1) * sizeof(Bin))
             memset(touched, 0, 65 * ((n_bins >> 12) + 1) * sizeof(uint64_t))
         else:
-            self.scan_touched(cells, n_bins, &case, touched, exact, own)
-        after_price(own, price, best)
+            self.scan_touched(cells, n_bins, &case, touched, exact, found)
+        after_price(found, price, best)
 
     cdef void scan_touched(
         self, Bin* cells, int32_t n_bins, const Case* whole, uint64_t* touched, bint exact, Split* best
@@ -554,10 +554,10 @@ cdef class Scanner:
     ) noexcept nogil:
         """Try to part the rows without a value from the others, and the others at their best cut."""
         cdef Leaf valued = self.valued(case.leaf, missing)
-        cdef Case own = self.case_of(&valued, case.feature, exact)
+        cdef Case bounded = self.case_of(&valued, case.feature, exact)
         cdef Split cut = self.undivided(&valued)
         memset(&missing, 0, sizeof(Bin))
-        scan_values(prefix, missing, &own, &cut)
+        scan_values(prefix, missing, &bounded, &cut)
         self.join(prefix, case, &valued, &cut, best)
 
     cdef Leaf valued(self, const Leaf* leaf, Bin missing) noexcept nogil:
@@ -585,7 +585,7 @@ cdef class Scanner:
         if whether.feature < 0:
             return
         if cut.feature >= 0 and case.leaf.splits_below > 1:
-            whether.second_gain = cut.gain - self.own_score(valued)
+            whether.second_gain = cut.gain - self.undivided_gain(valued)
             whether.gain += whether.second_gain
         if whether.gain > best.gain:
             best[0] = whether

@@ -47,22 +47,22 @@ INLINE int64_t gap_between(double low, double high) {
     return bits;
 }
 
-INLINE void clear_streamed(streamed *own, int32_t most) {
-    own->n = 0;
-    own->most = most;
-    own->nearest = -1;
+INLINE void clear_streamed(streamed *histogram, int32_t most) {
+    histogram->n = 0;
+    histogram->most = most;
+    histogram->nearest = -1;
     for (int32_t i = 0; i < 2 * most + 8; i++)
-        own->gap[i] = NO_GAP;
+        histogram->gap[i] = NO_GAP;
 }
 
 /* The first of the nearest two neighbours; of equal gaps, the lowest. */
-INLINE int32_t nearest_of(const streamed *own) {
-    const int32_t n = (own->n + 7) & ~7;
+INLINE int32_t nearest_of(const streamed *histogram) {
+    const int32_t n = (histogram->n + 7) & ~7;
     int64_t least = NO_GAP, first = NO_GAP;
     for (int32_t i = 0; i < n; i++)
-        least = own->gap[i] < least ? own->gap[i] : least;
+        least = histogram->gap[i] < least ? histogram->gap[i] : least;
     for (int32_t i = 0; i < n; i++) {
-        const int64_t here = own->gap[i] == least ? i : NO_GAP;
+        const int64_t here = histogram->gap[i] == least ? i : NO_GAP;
         first = here < first ? here : first;
     }
     return (int32_t)first;
@@ -74,24 +74,24 @@ INLINE double mean_of(double p, double p_mass, double q, double q_mass) {
     return mean < q ? mean : q;
 }
 
-INLINE void add_sums(centroid_sums *own, const centroid_sums *more) {
-    own->mass += more->mass;
-    own->gradient += more->gradient;
-    own->hessian += more->hessian;
+INLINE void add_sums(centroid_sums *histogram, const centroid_sums *more) {
+    histogram->mass += more->mass;
+    histogram->gradient += more->gradient;
+    histogram->hessian += more->hessian;
 }
 
 /* Set the gaps on both sides of value i. */
-INLINE void measure_gaps(streamed *own, int32_t i) {
+INLINE void measure_gaps(streamed *histogram, int32_t i) {
     if (i > 0)
-        own->gap[i - 1] = gap_between(own->value[i - 1], own->value[i]);
-    if (i + 1 < own->n)
-        own->gap[i] = gap_between(own->value[i], own->value[i + 1]);
+        histogram->gap[i - 1] = gap_between(histogram->value[i - 1], histogram->value[i]);
+    if (i + 1 < histogram->n)
+        histogram->gap[i] = gap_between(histogram->value[i], histogram->value[i + 1]);
 }
 
 /* The number of values below x. */
-INLINE int32_t n_below(const streamed *own, double x) {
-    const double *value = own->value;
-    int32_t below = 0, n = own->n;
+INLINE int32_t n_below(const streamed *histogram, double x) {
+    const double *value = histogram->value;
+    int32_t below = 0, n = histogram->n;
     if (n == 0)
         return 0;
     while (n > 1) {
@@ -103,90 +103,90 @@ INLINE int32_t n_below(const streamed *own, double x) {
 }
 
 /* Move the entries first .. last - 1 up by one; shift_down moves first + 1 .. last down by one. */
-INLINE void shift_up(streamed *own, int32_t first, int32_t last) {
+INLINE void shift_up(streamed *histogram, int32_t first, int32_t last) {
     for (int32_t i = last; i > first; i--) {
-        own->value[i] = own->value[i - 1];
-        own->gap[i] = own->gap[i - 1];
-        own->place[i] = own->place[i - 1];
+        histogram->value[i] = histogram->value[i - 1];
+        histogram->gap[i] = histogram->gap[i - 1];
+        histogram->place[i] = histogram->place[i - 1];
     }
 }
 
-INLINE void shift_down(streamed *own, int32_t first, int32_t last) {
+INLINE void shift_down(streamed *histogram, int32_t first, int32_t last) {
     for (int32_t i = first; i < last; i++) {
-        own->value[i] = own->value[i + 1];
-        own->gap[i] = own->gap[i + 1];
-        own->place[i] = own->place[i + 1];
+        histogram->value[i] = histogram->value[i + 1];
+        histogram->gap[i] = histogram->gap[i + 1];
+        histogram->place[i] = histogram->place[i + 1];
     }
 }
 
 /* Merge the neighbours i and i + 1 into i. */
-INLINE void join(streamed *own, int32_t i) {
-    centroid_sums *sums = &own->sums[own->place[i]], *others = &own->sums[own->place[i + 1]];
-    own->value[i] = mean_of(own->value[i], sums->mass, own->value[i + 1], others->mass);
+INLINE void join(streamed *histogram, int32_t i) {
+    centroid_sums *sums = &histogram->sums[histogram->place[i]], *others = &histogram->sums[histogram->place[i + 1]];
+    histogram->value[i] = mean_of(histogram->value[i], sums->mass, histogram->value[i + 1], others->mass);
     add_sums(sums, others);
 }
 
 /* Insert x before value k of a full histogram, and merge the nearest two neighbours, one of which may be x. */
-INLINE void squeeze_in(streamed *own, int32_t k, double x, const centroid_sums *row) {
-    const int32_t n = own->n, pair = own->nearest;
-    const int64_t least = own->gap[pair];
-    const int64_t left = k > 0 ? gap_between(own->value[k - 1], x) : NO_GAP;
-    const int64_t right = k < n ? gap_between(x, own->value[k]) : NO_GAP;
+INLINE void squeeze_in(streamed *histogram, int32_t k, double x, const centroid_sums *row) {
+    const int32_t n = histogram->n, pair = histogram->nearest;
+    const int64_t least = histogram->gap[pair];
+    const int64_t left = k > 0 ? gap_between(histogram->value[k - 1], x) : NO_GAP;
+    const int64_t right = k < n ? gap_between(x, histogram->value[k]) : NO_GAP;
     const int64_t near = left <= right ? left : right;
     if (pair == k - 1 || (pair < k - 1 ? near < least : near <= least)) {
         const int32_t i = left <= right ? k - 1 : k;
-        centroid_sums *sums = &own->sums[own->place[i]];
-        own->value[i] = left <= right ? mean_of(own->value[i], sums->mass, x, row->mass)
-                                      : mean_of(x, row->mass, own->value[i], sums->mass);
+        centroid_sums *sums = &histogram->sums[histogram->place[i]];
+        histogram->value[i] = left <= right ? mean_of(histogram->value[i], sums->mass, x, row->mass)
+                                            : mean_of(x, row->mass, histogram->value[i], sums->mass);
         add_sums(sums, row);
-        measure_gaps(own, i);
+        measure_gaps(histogram, i);
         const int32_t shrunk = k - 1, grown = left <= right ? k - 2 : k;
         if (pair == grown || shrunk < 0 || shrunk >= n - 1)
-            own->nearest = pair == grown ? nearest_of(own) : pair;
-        else if (own->gap[shrunk] < least || (own->gap[shrunk] == least && shrunk < pair))
-            own->nearest = shrunk;
+            histogram->nearest = pair == grown ? nearest_of(histogram) : pair;
+        else if (histogram->gap[shrunk] < least || (histogram->gap[shrunk] == least && shrunk < pair))
+            histogram->nearest = shrunk;
         return;
     }
-    const uint16_t place = own->place[pair + 1];
-    join(own, pair);
+    const uint16_t place = histogram->place[pair + 1];
+    join(histogram, pair);
     if (pair < k) { /* x moves down by one, as the merged pair has left room */
-        shift_down(own, pair + 1, k - 1);
+        shift_down(histogram, pair + 1, k - 1);
         k--;
     } else {
-        shift_up(own, k, pair + 1);
+        shift_up(histogram, k, pair + 1);
     }
-    own->value[k] = x;
-    own->place[k] = place;
-    own->sums[place] = *row;
-    measure_gaps(own, k);
-    measure_gaps(own, pair < k ? pair : pair + 1);
-    own->gap[n - 1] = NO_GAP;
-    own->nearest = nearest_of(own);
+    histogram->value[k] = x;
+    histogram->place[k] = place;
+    histogram->sums[place] = *row;
+    measure_gaps(histogram, k);
+    measure_gaps(histogram, pair < k ? pair : pair + 1);
+    histogram->gap[n - 1] = NO_GAP;
+    histogram->nearest = nearest_of(histogram);
 }
 
 /* Add some rows of one value. */
-INLINE void add_to_streamed(streamed *own, double x, const centroid_sums *row) {
-    const int32_t k = n_below(own, x), n = own->n;
-    if (k < n && own->value[k] == x) {
-        add_sums(&own->sums[own->place[k]], row);
+INLINE void add_to_streamed(streamed *histogram, double x, const centroid_sums *row) {
+    const int32_t k = n_below(histogram, x), n = histogram->n;
+    if (k < n && histogram->value[k] == x) {
+        add_sums(&histogram->sums[histogram->place[k]], row);
         return;
     }
-    if (n == own->most) {
-        squeeze_in(own, k, x, row);
+    if (n == histogram->most) {
+        squeeze_in(histogram, k, x, row);
         return;
     }
-    shift_up(own, k, n);
-    own->value[k] = x;
-    own->place[k] = (uint16_t)n;
-    own->sums[n] = *row;
-    own->n = n + 1;
-    measure_gaps(own, k);
-    if (own->n == own->most)
-        own->nearest = nearest_of(own);
+    shift_up(histogram, k, n);
+    histogram->value[k] = x;
+    histogram->place[k] = (uint16_t)n;
+    histogram->sums[n] = *row;
+    histogram->n = n + 1;
+    measure_gaps(histogram, k);
+    if (histogram->n == histogram->most)
+        histogram->nearest = nearest_of(histogram);
 }
 
 /* Add the values of rows by one feature; rows without a value are added to ``lacking``. */
-INLINE void add_rows(streamed *own, int is_long, const uint8_t *column, const double *values, uint32_t missing,
+INLINE void add_rows(streamed *histogram, int is_long, const uint8_t *column, const double *values, uint32_t missing,
                      const uint32_t *rows, const int64_t *sums, int64_t n, int bits, centroid_sums *lacking) {
     const int64_t hessians = ((int64_t)1 << bits) - 1;
     fetch_first(column, size_of_code(is_long), rows, n);
@@ -197,30 +197,30 @@ INLINE void add_rows(streamed *own, int is_long, const uint8_t *column, const do
         if (code == missing)
             add_sums(lacking, &row);
         else
-            add_to_streamed(own, values[code], &row);
+            add_to_streamed(histogram, values[code], &row);
     }
 }
 
 EACH_WIDTH(void, stream_rows,
            (int is_long, const uint8_t *column, const double *values, uint32_t missing, const uint32_t *rows,
-            const int64_t *sums, int64_t n, int bits, streamed *own, centroid_sums *lacking),
-           (is_long, column, values, missing, rows, sums, n, bits, own, lacking)) {
+            const int64_t *sums, int64_t n, int bits, streamed *histogram, centroid_sums *lacking),
+           (is_long, column, values, missing, rows, sums, n, bits, histogram, lacking)) {
     if (is_long)
-        add_rows(own, 1, column, values, missing, rows, sums, n, bits, lacking);
+        add_rows(histogram, 1, column, values, missing, rows, sums, n, bits, lacking);
     else
-        add_rows(own, 0, column, values, missing, rows, sums, n, bits, lacking);
+        add_rows(histogram, 0, column, values, missing, rows, sums, n, bits, lacking);
 }
 
-EACH_WIDTH(void, stream_values, (streamed *own, const double *values, const centroid_sums *sums, int64_t n),
-           (own, values, sums, n)) {
+EACH_WIDTH(void, stream_values, (streamed *histogram, const double *values, const centroid_sums *sums, int64_t n),
+           (histogram, values, sums, n)) {
     for (int64_t i = 0; i < n; i++)
-        add_to_streamed(own, values[i], &sums[i]);
+        add_to_streamed(histogram, values[i], &sums[i]);
 }
 
-INLINE void centroids_of(const streamed *own, Centroid *out) {
-    for (int32_t i = 0; i < own->n; i++) {
-        const centroid_sums *sums = &own->sums[own->place[i]];
-        const Centroid one = {own->value[i], sums->mass, sums->gradient, sums->hessian};
+INLINE void centroids_of(const streamed *histogram, Centroid *out) {
+    for (int32_t i = 0; i < histogram->n; i++) {
+        const centroid_sums *sums = &histogram->sums[histogram->place[i]];
+        const Centroid one = {histogram->value[i], sums->mass, sums->gradient, sums->hessian};
         out[i] = one;
     }
 }
@@ -228,48 +228,48 @@ INLINE void centroids_of(const streamed *own, Centroid *out) {
 /* Merge two histograms: put their centroids side by side, equal values as one, and then merge the nearest two
  * neighbours until there are few enough. */
 EACH_WIDTH(void, merge_streamed,
-           (streamed *own, const Centroid *ours, int32_t n_ours, const Centroid *theirs, int32_t n_theirs),
-           (own, ours, n_ours, theirs, n_theirs)) {
+           (streamed *histogram, const Centroid *ours, int32_t n_ours, const Centroid *theirs, int32_t n_theirs),
+           (histogram, ours, n_ours, theirs, n_theirs)) {
     int32_t i = 0, j = 0, n = 0;
     while (i < n_ours || j < n_theirs) {
         const int first = j == n_theirs || (i < n_ours && ours[i].value <= theirs[j].value);
         const Centroid *next = first ? &ours[i++] : &theirs[j++];
         const centroid_sums sums = {next->mass, next->gradient, next->hessian};
-        if (n > 0 && own->value[n - 1] == next->value) {
-            add_sums(&own->sums[n - 1], &sums);
+        if (n > 0 && histogram->value[n - 1] == next->value) {
+            add_sums(&histogram->sums[n - 1], &sums);
         } else {
-            own->value[n] = next->value;
-            own->place[n] = (uint16_t)n;
-            own->sums[n++] = sums;
+            histogram->value[n] = next->value;
+            histogram->place[n] = (uint16_t)n;
+            histogram->sums[n++] = sums;
         }
     }
-    own->n = n;
+    histogram->n = n;
     for (i = 0; i < n; i += 2)
-        measure_gaps(own, i);
-    while (own->n > own->most) {
-        i = nearest_of(own);
-        join(own, i);
-        shift_down(own, i + 1, own->n - 1);
-        own->n--;
-        own->gap[own->n] = own->gap[own->n - 1] = NO_GAP;
-        measure_gaps(own, i);
+        measure_gaps(histogram, i);
+    while (histogram->n > histogram->most) {
+        i = nearest_of(histogram);
+        join(histogram, i);
+        shift_down(histogram, i + 1, histogram->n - 1);
+        histogram->n--;
+        histogram->gap[histogram->n] = histogram->gap[histogram->n - 1] = NO_GAP;
+        measure_gaps(histogram, i);
     }
-    own->nearest = own->n == own->most ? nearest_of(own) : -1;
+    histogram->nearest = histogram->n == histogram->most ? nearest_of(histogram) : -1;
 }
 
 /* Merge centroids into a histogram one by one, as if each were a row: never more than one has to be made room for. */
-EACH_WIDTH(void, merge_one_by_one, (streamed *own, const Centroid *theirs, int32_t n), (own, theirs, n)) {
+EACH_WIDTH(void, merge_one_by_one, (streamed *histogram, const Centroid *theirs, int32_t n), (histogram, theirs, n)) {
     for (int32_t i = 0; i < n; i++) {
         const centroid_sums sums = {theirs[i].mass, theirs[i].gradient, theirs[i].hessian};
-        add_to_streamed(own, theirs[i].value, &sums);
+        add_to_streamed(histogram, theirs[i].value, &sums);
     }
 }
 
 /* Set the sums of all centroids before each one and, at the end, of all of them. */
-INLINE void add_up(const Centroid *own, int32_t n, centroid_sums *before) {
+INLINE void add_up(const Centroid *centroid, int32_t n, centroid_sums *before) {
     memset(before, 0, sizeof *before);
     for (int32_t i = 0; i < n; i++) {
-        const centroid_sums sums = {own[i].mass, own[i].gradient, own[i].hessian};
+        const centroid_sums sums = {centroid[i].mass, centroid[i].gradient, centroid[i].hessian};
         before[i + 1] = before[i];
         add_sums(&before[i + 1], &sums);
     }
@@ -280,31 +280,32 @@ INLINE double up_to_share(double before, double here, double next, double share)
     return before + 0.5 * here + share * (here + 0.5 * (next - here) * share);
 }
 
-INLINE centroid_sums sums_at(const Centroid *own, const centroid_sums *before, int32_t i, double share) {
-    const Centroid *next = share > 0 ? &own[i + 1] : &own[i];
+INLINE centroid_sums sums_at(const Centroid *centroid, const centroid_sums *before, int32_t i, double share) {
+    const Centroid *next = share > 0 ? &centroid[i + 1] : &centroid[i];
     const centroid_sums found = {
-        up_to_share(before[i].mass, own[i].mass, next->mass, share),
-        up_to_share(before[i].gradient, own[i].gradient, next->gradient, share),
-        up_to_share(before[i].hessian, own[i].hessian, next->hessian, share),
+        up_to_share(before[i].mass, centroid[i].mass, next->mass, share),
+        up_to_share(before[i].gradient, centroid[i].gradient, next->gradient, share),
+        up_to_share(before[i].hessian, centroid[i].hessian, next->hessian, share),
     };
     return found;
 }
 
-INLINE double value_at(const Centroid *own, int32_t i, double share) {
-    const Centroid *next = share > 0 ? &own[i + 1] : &own[i];
-    const double value = own[i].value + (next->value - own[i].value) * share;
+INLINE double value_at(const Centroid *centroid, int32_t i, double share) {
+    const Centroid *next = share > 0 ? &centroid[i + 1] : &centroid[i];
+    const double value = centroid[i].value + (next->value - centroid[i].value) * share;
     return value < next->value ? value : next->value;
 }
 
 /* The share of the way from centroid i to the next at which the mass up to it is ``aim``; i is moved on to that
  * centroid. There the trapezoid, m share + (m' - m) share^2 / 2, is the mass from the middle of i to aim. */
-INLINE double share_of_mass(const Centroid *own, const centroid_sums *before, int32_t n, double aim, int32_t *i) {
-    while (*i + 1 < n && before[*i + 1].mass + 0.5 * own[*i + 1].mass <= aim)
+INLINE double share_of_mass(const Centroid *centroid, const centroid_sums *before, int32_t n, double aim,
+                            int32_t *i) {
+    while (*i + 1 < n && before[*i + 1].mass + 0.5 * centroid[*i + 1].mass <= aim)
         ++*i;
-    const double here = own[*i].mass, more = aim - (before[*i].mass + 0.5 * here);
+    const double here = centroid[*i].mass, more = aim - (before[*i].mass + 0.5 * here);
     if (*i + 1 == n || !(more > 0))
         return 0.0;
-    const double square = here * here + 2.0 * (own[*i + 1].mass - here) * more;
+    const double square = here * here + 2.0 * (centroid[*i + 1].mass - here) * more;
     const double share = 2.0 * more / (here + sqrt(square > 0 ? square : 0.0));
     return share < 1.0 ? share : 1.0;
 }

@@ -19,7 +19,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memcpy, memset
 
 from ranktrees._core.growing.gains cimport (
-    Rules, Sums, least_score, own_score_of, rules_within, score_children, sums_of,
+    Rules, Sums, least_gain, undivided_gain_of, rules_within, gains_of_children, sums_of,
 )
 from ranktrees._core.support.records cimport Centroid, Leaf, Offer, Split, bytes_of, first_from
 from ranktrees._core.support.views cimport bytes_in, line_in, run_in
@@ -37,21 +37,21 @@ cdef extern from "growing/streaming.h" nogil:
         int64_t n
         int64_t missing_sum
         int64_t n_missing
-    void clear_streamed(Streamed* own, int32_t most)
+    void clear_streamed(Streamed* histogram, int32_t most)
     void stream_rows(
         int is_long, const uint8_t* column, const double* values, uint32_t missing, const uint32_t* rows,
-        const int64_t* sums, int64_t n, int bits, Streamed* own, Triple* lacking,
+        const int64_t* sums, int64_t n, int bits, Streamed* histogram, Triple* lacking,
     )
-    void stream_values(Streamed* own, const double* values, const Triple* sums, int64_t n)
-    void centroids_of(const Streamed* own, Centroid* out)
+    void stream_values(Streamed* histogram, const double* values, const Triple* sums, int64_t n)
+    void centroids_of(const Streamed* histogram, Centroid* out)
     void merge_streamed(
-        Streamed* own, const Centroid* ours, int32_t n_ours, const Centroid* theirs, int32_t n_theirs
+        Streamed* histogram, const Centroid* ours, int32_t n_ours, const Centroid* theirs, int32_t n_theirs
     )
-    void merge_one_by_one(Streamed* own, const Centroid* theirs, int32_t n)
-    void add_up(const Centroid* own, int32_t n, Triple* before)
-    double share_of_mass(const Centroid* own, const Triple* before, int32_t n, double aim, int32_t* i)
-    Triple sums_at(const Centroid* own, const Triple* before, int32_t i, double share)
-    double value_at(const Centroid* own, int32_t i, double share)
+    void merge_one_by_one(Streamed* histogram, const Centroid* theirs, int32_t n)
+    void add_up(const Centroid* centroid, int32_t n, Triple* before)
+    double share_of_mass(const Centroid* centroid, const Triple* before, int32_t n, double aim, int32_t* i)
+    Triple sums_at(const Centroid* centroid, const Triple* before, int32_t i, double share)
+    double value_at(const Centroid* centroid, int32_t i, double share)
     void sum_side(
         int is_long, const uint8_t* column, uint32_t last, uint32_t missing, const uint32_t* rows,
         const int64_t* sums, int64_t n, Side* found,
@@ -79,7 +79,8 @@ cdef inline void add_candidate(Candidates* some, double value, Triple up_to) noe
 
 
 cdef void list_candidates(
-    const Centroid* own, int32_t n, int32_t most, bint uniform_only, const Triple* before, Candidates* some
+    const Centroid* centroid, int32_t n, int32_t most, bint uniform_only, const Triple* before,
+    Candidates* some,
 ) noexcept nogil:
     """List the uniform cuts of a histogram or, if it is not full and nothing was merged, all its values."""
     cdef int32_t i = 0, j
@@ -87,13 +88,13 @@ cdef void list_candidates(
     some.n = 0
     if n < most and not uniform_only:
         for j in range(n - 1):
-            add_candidate(some, own[j].value, before[j + 1])
+            add_candidate(some, centroid[j].value, before[j + 1])
         add_candidate(some, INFINITY, before[n])
         return
     for j in range(1, most):
-        share = share_of_mass(own, before, n, before[n].mass * j / most, &i)
+        share = share_of_mass(centroid, before, n, before[n].mass * j / most, &i)
         if i + 1 < n and (share > 0 or some.n == 0):
-            add_candidate(some, value_at(own, i, share), sums_at(own, before, i, share))
+            add_candidate(some, value_at(centroid, i, share), sums_at(centroid, before, i, share))
     add_candidate(some, INFINITY, before[n])
 
 
@@ -239,18 +240,18 @@ cdef class StreamingFinder:
         self, const Leaf* leaf, int32_t f, const Centroid* theirs, const int64_t[:, ::1] limits, int64_t k,
         const Triple* lacking, Offer* best,
     ) noexcept nogil:
-        cdef Centroid[MOST_CENTROIDS] own
+        cdef Centroid[MOST_CENTROIDS] centroids
         cdef int64_t rank, first
         cdef int32_t n = 0, n_theirs
         for rank in range(limits.shape[0]):
             first = limits[rank, k]
             n_theirs = <int32_t>(limits[rank, k + 1] - first)
             if n == 0 and n_theirs > 0:
-                memcpy(own, theirs + first, n_theirs * sizeof(Centroid))
+                memcpy(centroids, theirs + first, n_theirs * sizeof(Centroid))
                 n = n_theirs
             elif n_theirs > 0:
-                n = merged(own, n, theirs + first, n_theirs, self.most, self.by_estimates, own)
-        self.offer_of(leaf, f, own, n, lacking, best)
+                n = merged(centroids, n, theirs + first, n_theirs, self.most, self.by_estimates, centroids)
+        self.offer_of(leaf, f, centroids, n, lacking, best)
 
     def sides(self, const int32_t[::1] ids, const Offer[::1] offers, int n_threads):
         """int64[n, 4]: sum and number of this rank's rows that an offer for each leaf sends left by value.
@@ -277,7 +278,9 @@ cdef class StreamingFinder:
             ) or self.by_estimates
         return done.base.astype(bool)
 
-    cdef int32_t build(self, const Leaf* leaf, int32_t f, Centroid* own, Triple* lacking) noexcept nogil:
+    cdef int32_t build(
+        self, const Leaf* leaf, int32_t f, Centroid* centroids, Triple* lacking
+    ) noexcept nogil:
         """Build the histogram of a feature: merge those of the shards, each built from its rows in order."""
         cdef Streamed streamed
         cdef Centroid[MOST_CENTROIDS] more
@@ -296,21 +299,22 @@ cdef class StreamingFinder:
             )
             if n == 0:
                 n = streamed.n
-                centroids_of(&streamed, own)
+                centroids_of(&streamed, centroids)
             elif streamed.n:
-                n = merged(own, n, more, take(&streamed, more), self.most, self.by_estimates, own)
+                n = merged(centroids, n, more, take(&streamed, more), self.most, self.by_estimates, centroids)
             start = stop
         return n
 
     cdef void offer(self, const Leaf* leaf, int32_t f, Offer* best) noexcept nogil:
         """Offer the best cut of a feature by its histogram."""
-        cdef Centroid[MOST_CENTROIDS] own
+        cdef Centroid[MOST_CENTROIDS] centroids
         cdef Triple lacking
-        cdef int32_t n = self.build(leaf, f, own, &lacking) if f >= 0 else 0
-        self.offer_of(leaf, f, own, n, &lacking, best)
+        cdef int32_t n = self.build(leaf, f, centroids, &lacking) if f >= 0 else 0
+        self.offer_of(leaf, f, centroids, n, &lacking, best)
 
     cdef void offer_of(
-        self, const Leaf* leaf, int32_t f, const Centroid* own, int32_t n, const Triple* lacking, Offer* best
+        self, const Leaf* leaf, int32_t f, const Centroid* centroids, int32_t n, const Triple* lacking,
+        Offer* best,
     ) noexcept nogil:
         """The same from a histogram of n centroids and the sums of the rows without a value."""
         cdef Triple[MOST_CENTROIDS + 1] before
@@ -321,11 +325,11 @@ cdef class StreamingFinder:
         best.feature = -1
         if n == 0:
             return
-        add_up(own, n, before)
-        list_candidates(own, n, self.most, self.by_estimates, before, &some)
+        add_up(centroids, n, before)
+        list_candidates(centroids, n, self.most, self.by_estimates, before, &some)
         memset(&nothing, 0, sizeof(Sums))
         missing.gradient, missing.hessian, missing.count = lacking.gradient, lacking.hessian, lacking.mass
-        best.gain = least_score(own_score_of(&total, &rules), &rules)
+        best.gain = least_gain(undivided_gain_of(&total, &rules), &rules)
         if lacking.mass == 0:
             self.try_cuts(&some, 0, some.n - 1, rules.first_side, f, &nothing, &total, &rules, best)
             return
@@ -341,16 +345,16 @@ cdef class StreamingFinder:
         const Sums* total, const Rules* rules, Offer* best,
     ) noexcept nogil:
         """Try the candidates first to last - 1, with the rows without a value on one side."""
-        cdef double[MOST_CENTROIDS + 1] scores
-        cdef double least = least_score(own_score_of(total, rules), rules)
+        cdef double[MOST_CENTROIDS + 1] gains
+        cdef double least = least_gain(undivided_gain_of(total, rules), rules)
         cdef int32_t k
-        score_children(
+        gains_of_children(
             last - first, some.gradient + first, some.hessian + first, some.count + first, extra, total,
-            rules, scores + first,
+            rules, gains + first,
         )
         for k in range(first, last):
-            if scores[k] > least and scores[k] - self.prices[f] > best.gain:
-                best.gain = scores[k] - self.prices[f]
+            if gains[k] > least and gains[k] - self.prices[f] > best.gain:
+                best.gain = gains[k] - self.prices[f]
                 best.feature = f
                 best.cut = some.value[k]
                 best.missing_left = side
@@ -410,7 +414,7 @@ cdef class StreamingFinder:
         """
         cdef Sums total = sums_of(leaf.total), left, nothing
         cdef Rules rules = rules_within(&total, self.sampled, &self.rules)
-        cdef double own = own_score_of(&total, &rules), least = least_score(own, &rules)
+        cdef double undivided = undivided_gain_of(&total, &rules), least = least_gain(undivided, &rules)
         cdef int64_t sum = found.sum, n = found.n
         cdef bint lacks = False
         cdef Split split
@@ -429,7 +433,7 @@ cdef class StreamingFinder:
         split.left.hessian = <uint32_t>(sum & ((<int64_t>1 << self.bits) - 1))
         split.left.count = <uint32_t>n
         left = sums_of(split.left)
-        score_children(
+        gains_of_children(
             1, &left.gradient, &left.hessian, &left.count, &nothing, &total, &rules, &split.gain
         )
         if self.by_estimates and split.gain > -INFINITY:
@@ -439,7 +443,7 @@ cdef class StreamingFinder:
             split.gain -= self.prices[split.feature]
         if lacks or split.gain <= least:
             return False
-        split.gain -= own
+        split.gain -= undivided
         leaf.split = split
         leaf.promise = split.gain
         return True
@@ -500,32 +504,33 @@ def sums_up_to(
 ):
     """Set mass, gradient and hessian up to each value."""
     cdef Triple[MOST_CENTROIDS + 1] before
-    cdef const Centroid* own = entries(centroids)
+    cdef const Centroid* centroid = entries(centroids)
     cdef Triple* found
     cdef int32_t n = <int32_t>centroids.shape[0], i
     cdef int64_t k
-    add_up(own, n, before)
+    add_up(centroid, n, before)
     for k in range(values.shape[0]):
         found = <Triple*>line_in(out, k)
         i = 0
-        while i < n and own[i].value <= values[k]:
+        while i < n and centroid[i].value <= values[k]:
             i += 1
         if i == 0 or i == n:
             found[0] = before[i]
         else:
             found[0] = sums_at(
-                own, before, i - 1, (values[k] - own[i - 1].value) / (own[i].value - own[i - 1].value)
+                centroid, before, i - 1,
+                (values[k] - centroid[i - 1].value) / (centroid[i].value - centroid[i - 1].value)
             )
 
 
 def uniform(const Centroid[::1] centroids, double[::1] out):
     """Set the values that divide the mass of a histogram equally, into one part more than values."""
     cdef Triple[MOST_CENTROIDS + 1] before
-    cdef const Centroid* own = entries(centroids)
+    cdef const Centroid* centroid = entries(centroids)
     cdef int32_t n = <int32_t>centroids.shape[0], i = 0
     cdef int64_t j, n_parts = out.shape[0] + 1
     cdef double share
-    add_up(own, n, before)
+    add_up(centroid, n, before)
     for j in range(1, n_parts):
-        share = share_of_mass(own, before, n, before[n].mass * j / n_parts, &i)
-        out[j - 1] = value_at(own, i, share)
+        share = share_of_mass(centroid, before, n, before[n].mass * j / n_parts, &i)
+        out[j - 1] = value_at(centroid, i, share)

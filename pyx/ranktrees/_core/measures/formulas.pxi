@@ -49,12 +49,14 @@ cdef inline bint before(const Row* a, const Row* b, bint by_gain) noexcept nogil
     return a.key > b.key or (by_gain and a.key == b.key and a.gain < b.gain)
 
 
-cdef void sort_rows(Row* rows, Row* buffer, Py_ssize_t n, bint by_gain) noexcept nogil:
+cdef int64_t sort_rows(Row* rows, Row* buffer, Py_ssize_t n, bint by_gain) noexcept nogil:
     """Sort the highest score first; equal scores keep their order, or go smallest gain first (``by_gain``).
 
-    This is a bottom-up merge sort over runs of 16 rows, which are sorted by insertion.
+    This is a bottom-up merge sort over runs of 16 rows, which are sorted by insertion. It returns the number
+    of pairs of rows that have changed places.
     """
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 16
+    cdef int64_t count = 0
     cdef Row row
     cdef Row* source = rows
     cdef Row* target = buffer
@@ -67,6 +69,7 @@ cdef void sort_rows(Row* rows, Row* buffer, Py_ssize_t n, bint by_gain) noexcept
             rows[j] = rows[j - 1]
             j -= 1
         rows[j] = row
+        count += i - j
     while width < n:
         start = 0
         while start < n:
@@ -80,6 +83,7 @@ cdef void sort_rows(Row* rows, Row* buffer, Py_ssize_t n, bint by_gain) noexcept
                 else:
                     target[k] = source[j]
                     j += 1
+                    count += middle - i
             start = stop
         swap = source
         source = target
@@ -87,6 +91,7 @@ cdef void sort_rows(Row* rows, Row* buffer, Py_ssize_t n, bint by_gain) noexcept
         width *= 2
     if source != rows:
         memcpy(rows, source, n * sizeof(Row))
+    return count
 
 
 cdef inline Py_ssize_t keep(double value, double* best, Py_ssize_t held, Py_ssize_t top) noexcept nogil:
@@ -102,37 +107,6 @@ cdef inline Py_ssize_t keep(double value, double* best, Py_ssize_t held, Py_ssiz
         j -= 1
     best[j] = value
     return held
-
-
-cdef int64_t sort_counting(double* values, double* buffer, Py_ssize_t n) noexcept nogil:
-    """Sort ascending. Return the number of pairs that stood in strictly descending order before."""
-    cdef Py_ssize_t start, stop, middle, i, j, k, width = 1
-    cdef int64_t count = 0
-    cdef double* source = values
-    cdef double* target = buffer
-    cdef double* swap
-    while width < n:
-        start = 0
-        while start < n:
-            middle = min(start + width, n)
-            stop = min(middle + width, n)
-            i, j = start, middle
-            for k in range(start, stop):
-                if j == stop or (i < middle and source[i] <= source[j]):
-                    target[k] = source[i]
-                    i += 1
-                else:
-                    target[k] = source[j]
-                    j += 1
-                    count += middle - i
-            start = stop
-        swap = source
-        source = target
-        target = swap
-        width *= 2
-    if source != values:
-        memcpy(values, source, n * sizeof(double))
-    return count
 
 
 cdef inline Py_ssize_t tie_stop(const Row* rows, Py_ssize_t start, Py_ssize_t n, bint average) noexcept nogil:
@@ -265,9 +239,9 @@ cdef inline double part(const Row* rows, Py_ssize_t start, Py_ssize_t stop, cons
     return hits_at(rows, start, stop, task)
 
 
-cdef double ideal_dcg(const Row* rows, Py_ssize_t n, const Task* task,
-                      double* best, double* buffer) noexcept nogil:
+cdef double ideal_dcg(const Row* rows, Py_ssize_t n, const Task* task, Row* spare) noexcept nogil:
     """The DCG of the gains in descending order."""
+    cdef double* best = <double*>spare
     cdef Py_ssize_t i, top = min(n, task.at), held = 0
     cdef double total = 0.0
     if top <= SHORT:
@@ -275,22 +249,25 @@ cdef double ideal_dcg(const Row* rows, Py_ssize_t n, const Task* task,
             held = keep(rows[i].gain, best, held, top)
     else:
         for i in range(n):
-            best[i] = -rows[i].gain
-        sort_counting(best, buffer, n)
+            spare[i] = Row(rows[i].gain, 0.0)
+        sort_rows(spare, spare + n, n, False)
         for i in range(top):
-            best[i] = -best[i]
+            best[i] = spare[i].key
     for i in range(top):
         total += best[i] * task.discounts[i]
     return total
 
 
-cdef double divisor(const Row* rows, Py_ssize_t n, const Task* task, double* one, double* two) noexcept nogil:
-    """What the sum of all parts is divided by; NaN if the measure is not defined for the query."""
+cdef double divisor(const Row* rows, Py_ssize_t n, const Task* task, Row* spare) noexcept nogil:
+    """What the sum of all parts is divided by; NaN if the measure is not defined for the query.
+
+    There is room for 2 n rows in ``spare``.
+    """
     cdef double total = sum_gains(rows, 0, n), by = 1.0
     if task.formula == PAUC:
         by = <double>(task.at - task.low) * total if task.at > task.low else 0.0
     elif task.formula == NDCG:
-        by = ideal_dcg(rows, n, task, one, two) if total > 0.0 else 0.0
+        by = ideal_dcg(rows, n, task, spare) if total > 0.0 else 0.0
     elif task.formula == AP or task.formula == R:
         by = total
     elif task.formula == P:

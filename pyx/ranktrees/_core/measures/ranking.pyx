@@ -104,8 +104,7 @@ cdef void places_of_query(const double* scores, int64_t* out, Py_ssize_t n, Row*
 
 # ---- ranked rows -> value, or NaN for a query without one --------------------------------------------------
 
-cdef double pairs(const Row* rows, Py_ssize_t n, const Task* task,
-                  double* labels, double* buffer) noexcept nogil:
+cdef double pairs(Row* rows, Py_ssize_t n, const Task* task) noexcept nogil:
     cdef Py_ssize_t i, start = 0, stop, run
     cdef int64_t right, tied = 0, same_score = 0, same_label = 0
     while start < n:  # rows of a tie stand smallest label first, so equal labels are neighbours
@@ -118,11 +117,11 @@ cdef double pairs(const Row* rows, Py_ssize_t n, const Task* task,
         start = stop
     tied += same_score
     for i in range(n):
-        labels[i] = rows[i].gain
-    right = sort_counting(labels, buffer, n)
+        rows[i].key = -rows[i].gain
+    right = sort_rows(rows, rows + n, n, False)
     run = 0
     for i in range(1, n):
-        run = run + 1 if labels[i] == labels[i - 1] else 0
+        run = run + 1 if rows[i].gain == rows[i - 1].gain else 0
         same_label += run
     return of_pairs(task.formula, 2 * right + tied, n_pairs(n) - same_label, n_pairs(n) - same_score)
 
@@ -146,7 +145,6 @@ cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t
     cdef Py_ssize_t i, source, n_sorted = n, n_retrieved = 0
     cdef double divide_by
     cdef double* one = scratch + 4 * n
-    cdef double* two = scratch + 5 * n + 1
     cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
     cdef Task of_query
     if known and not of_all_pairs and by[0] != by[0]:
@@ -158,7 +156,7 @@ cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t
         n_retrieved += scores[source] > -INFINITY
     of_query = task_of_query(task, rows, n)
     if not known and not of_all_pairs:
-        by[0] = divisor(rows, n, &of_query, one, two)
+        by[0] = divisor(rows, n, &of_query, rows + n)
         if by[0] != by[0]:
             return NAN
     # The order below the cutoff does not matter.
@@ -166,7 +164,7 @@ cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t
         n_sorted = lift_top(rows, n, of_query.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
     if of_all_pairs:
-        return pairs(rows, n, &of_query, one, two)
+        return pairs(rows, n, &of_query)
     divide_by = by[0]
     if of_query.formula == P and task.at == 0:
         divide_by = <double>max(1, n_retrieved)
