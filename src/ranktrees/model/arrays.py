@@ -47,3 +47,6 @@ class ModelArrays(Protocol):
 
     @property
     def scorer(self) -> Any: ...
+
+    @property
+    def leaf_scorer(self) -> Any: ...

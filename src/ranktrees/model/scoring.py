@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ranktrees.model.scorer import checked_threads
+from ranktrees.model.scorer import checked_threads, parts_of_csr
 from ranktrees.rows.frames import frame_columns, is_one_array, read_frame
-from ranktrees.rows.matrix import parts_of_csr, read_array, require_rows
+from ranktrees.rows.matrix import read_array, require_rows
 
 if TYPE_CHECKING:
     from ranktrees.model.arrays import ModelArrays
