@@ -22,7 +22,7 @@ from ranktrees import (
     query_scorer,
     train_test_split_by_query,
 )
-from ranktrees.evaluation import Comparison, WorkSaved
+from ranktrees.evaluation import Comparison, Report, WorkSaved
 from ranktrees.measures import NDCG, Measure, ndcg_score
 
 Floats = NDArray[np.float64]
@@ -78,6 +78,7 @@ def measures(y: Floats, scores: Floats) -> None:
     assert_type(NDCG(y, scores, qid=np.zeros(len(y))), float)
     assert_type(ndcg_score([2, 0, 1], [0.3, 0.2, 0.1], k=2), float)
     assert_type(compare(y, scores, scores, measure=NDCG @ 10, test="bootstrap"), Comparison)
+    assert_type(compare(y, {"a": scores, "b": scores}, measure=[NDCG @ 10, "err"]), Report)
 
 
 def splits(X: Floats, y: Floats, qid: NDArray[np.int64]) -> None:
