@@ -248,7 +248,17 @@ THEIRS_OF_MODULES = {
 }
 
 # Where public names are that the package itself does not have.
-MODULES = ("measures", "datasets", "evaluation", "inspection", "meta", "model", "objectives", "rows")
+MODULES = (
+    "measures",
+    "datasets",
+    "displays",
+    "evaluation",
+    "inspection",
+    "meta",
+    "model",
+    "objectives",
+    "rows",
+)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))

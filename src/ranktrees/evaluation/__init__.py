@@ -1,6 +1,7 @@
 """How good is a ranking, a model, a choice: curves, comparisons, combinations, splits by query."""
 
 from ranktrees.evaluation.best import best_rows
+from ranktrees.evaluation.calibration import RelevanceCalibration, relevance_calibration
 from ranktrees.evaluation.combining import WeightCurve, optimal_weight, refine_weights
 from ranktrees.evaluation.comparing import (
     Comparison,
@@ -16,6 +17,7 @@ from ranktrees.evaluation.comparing import (
 )
 from ranktrees.evaluation.cost_curve import CostCurve
 from ranktrees.evaluation.curves import ScoreCurves, score_curves
+from ranktrees.evaluation.cutoffs import CutoffCurves, cutoff_curves
 from ranktrees.evaluation.early_exit import EarlyExit, WorkSaved
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
@@ -30,11 +32,13 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "CostCurve",
+    "CutoffCurves",
     "EarlyExit",
     "MeanInterval",
     "PickedEarlyExit",
     "QueryKFold",
     "QueryShuffleSplit",
+    "RelevanceCalibration",
     "Report",
     "ScoreCurves",
     "WeightCurve",
@@ -43,6 +47,7 @@ __all__ = [
     "compare",
     "compare_to_baseline",
     "compare_values",
+    "cutoff_curves",
     "holm",
     "mean_interval",
     "optimal_weight",
@@ -50,6 +55,7 @@ __all__ = [
     "pick_early_exit",
     "query_scorer",
     "refine_weights",
+    "relevance_calibration",
     "score_curves",
     "train_test_split_by_query",
 ]

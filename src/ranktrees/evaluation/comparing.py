@@ -140,7 +140,7 @@ def per_query_table(
             "pass {'name': scores}."
         )
     named = {f"scores[{name!r}]": values for name, values in scores.items()}
-    values, order, offsets = _values_of_queries(y_true, named, qid, chosen)
+    values, order, offsets = values_of_queries(y_true, named, qid, chosen)
     columns = {
         (name, repr(measure)): values[of_ranker, measure]
         for name, of_ranker in zip(scores, named, strict=True)
@@ -169,7 +169,7 @@ def _measures_of(measures: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure]:
     return chosen
 
 
-def _values_of_queries(
+def values_of_queries(
     y_true: ArrayLike, scores: Mapping[str, ArrayLike], qid: IdsLike | None, measures: Sequence[Measure]
 ) -> tuple[dict[tuple[str, Measure], np.ndarray], np.ndarray | None, np.ndarray]:
     """The values of the queries, as they first appear, for each (name, measure); their order and offsets."""
@@ -542,7 +542,7 @@ def compare(
         )
     measure = as_measure(measure)
     named = {"scores_a": scores_a, "scores_b": scores_b}
-    values, _, _ = _values_of_queries(y_true, named, qid, [measure])
+    values, _, _ = values_of_queries(y_true, named, qid, [measure])
     for (name, _), of_queries in values.items():
         _query_values(f"{measure!r} of {name}", of_queries)
     a, b = values["scores_a", measure], values["scores_b", measure]
@@ -1163,7 +1163,7 @@ def _report(
     if not measures:
         raise ValueError("measure is empty; expected one or more, such as 'ndcg@10'.")
     named = {f"scores_a[{name!r}]": of_rows for name, of_rows in scores.items()}
-    values, _, _ = _values_of_queries(y_true, named, qid, measures)
+    values, _, _ = values_of_queries(y_true, named, qid, measures)
     comparisons: dict[tuple[Measure, str, str], Comparison] = {}
     p_values: dict[tuple[Measure, str, str], float] = {}
     means = []

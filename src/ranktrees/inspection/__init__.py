@@ -1,7 +1,26 @@
 """What a model has learned: its nodes, what features add to scores, whether other leaves rank better."""
 
 from ranktrees.inspection.contributing import contributions
+from ranktrees.inspection.effects import FeatureEffect, accumulated_local_effects, partial_dependence
+from ranktrees.inspection.graph import TreeGraph, tree_graph
+from ranktrees.inspection.importance import Importances, importances, permutation_importance
 from ranktrees.inspection.moving import LocalOptimum, local_optimum
 from ranktrees.inspection.nodes import tree_table
+from ranktrees.inspection.positions import PositionBias, position_bias
 
-__all__ = ["LocalOptimum", "contributions", "local_optimum", "tree_table"]
+__all__ = [
+    "FeatureEffect",
+    "Importances",
+    "LocalOptimum",
+    "PositionBias",
+    "TreeGraph",
+    "accumulated_local_effects",
+    "contributions",
+    "importances",
+    "local_optimum",
+    "partial_dependence",
+    "permutation_importance",
+    "position_bias",
+    "tree_graph",
+    "tree_table",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -10,12 +10,14 @@ if TYPE_CHECKING:
 __all__ = ["axes_or_new"]
 
 
-def axes_or_new(ax: Axes | None = None) -> Axes:
+def axes_or_new(ax: Axes | None = None, **figure: Any) -> Axes:
     """Return the axes that were given, or those of a new figure.
 
     Parameters
     ----------
     ax : matplotlib Axes, default=None
+    **figure
+        Keyword arguments for the new figure, such as ``figsize``.
 
     Returns
     -------
@@ -37,4 +39,4 @@ def axes_or_new(ax: Axes | None = None) -> Axes:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError('plot needs matplotlib; install it with: pip install "ranktrees[plot]"') from error
-    return pyplot.subplots()[1]
+    return pyplot.subplots(**figure)[1]
