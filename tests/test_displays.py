@@ -1,7 +1,6 @@
 """What is drawn is what was computed, and what is computed for pictures only."""
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -208,16 +207,14 @@ def test_deep_nodes_can_be_left_out():
             tree_graph(RANKER, **options)
 
 
-def test_notebooks_show_graphviz_where_it_is(monkeypatch):
+def test_notebooks_show_graphviz_where_it_is(monkeypatch, tmp_path):
     graph = tree_graph(RANKER)
-
-    def source(text):
-        return SimpleNamespace(pipe=lambda format, encoding: f"<{format}>{text}</{format}>")
-
-    monkeypatch.setitem(sys.modules, "graphviz", SimpleNamespace(Source=source))
-    assert graph._repr_svg_() == f"<svg>{graph.to_dot()}</svg>"
-    monkeypatch.setitem(sys.modules, "graphviz", None)
-    assert graph._repr_svg_() is None
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert graph._repr_html_() == graph.table._repr_html_()
+    dot = tmp_path / "dot"
+    dot.write_text('#!/bin/sh\necho "<?xml ?>"\necho "<svg>$1"\n/bin/cat\necho "</svg>"\n')
+    dot.chmod(0o755)
+    assert graph._repr_html_() == f"<svg>-Tsvg\n{graph.to_dot()}</svg>\n"
 
 
 # ---- displays --------------------------------------------------------------------------------------

@@ -182,5 +182,10 @@ def test_models_that_are_not_one_sum_of_trees_are_refused():
     with pytest.raises(ValueError, match="measure is RMSE, which depends on the distances between scores"):
         permutation_importance(two, X, Y > 1, qid=QID, measure="rmse")
     assert permutation_importance(two, X, Y > 1, qid=QID, measure="auc").values[0] > 0
+    without_ids = HistGBRTRegressor(max_iter=2).fit(X, Y)
+    with pytest.raises(
+        ValueError, match="two queries with a value, got 1: without qid= all rows are one query"
+    ):
+        permutation_importance(without_ids, X, Y)
     with pytest.raises(TypeError, match="model is a Ridge; expected a tree estimator"):
         permutation_importance(Ridge().fit(X, Y), X, Y, qid=QID)

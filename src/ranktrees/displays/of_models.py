@@ -20,7 +20,7 @@ from ranktrees.inspection import (
     tree_graph,
 )
 from ranktrees.support.numeric import is_whole
-from ranktrees.support.plotting import axes_or_new
+from ranktrees.support.plotting import new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -379,10 +379,8 @@ class PartialDependenceDisplay:
         if ax is None:
             n_cols = min(n_cols, n_effects)
             n_rows = math.ceil(n_effects / n_cols)
-            first = axes_or_new(figsize=(3.2 * n_cols + 0.5, 2.8 * n_rows), layout="constrained")
-            figure: Any = first.figure
-            first.remove()
-            given = figure.subplots(n_rows, n_cols, squeeze=False, sharey=True)
+            size = 3.2 * n_cols + 0.5, 2.8 * n_rows
+            given = new_axes(n_rows, n_cols, figsize=size, sharey=True, layout="constrained")
             for unused in given.flat[n_effects:]:
                 unused.remove()
             axes = given.ravel()[:n_effects]

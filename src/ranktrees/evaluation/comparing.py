@@ -235,10 +235,13 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> MeanInterval:
     >>> interval.low < 0.36, interval.n_queries
     (True, 3)
     """
-    numbers = _query_values("values", values)
-    numbers = numbers[~np.isnan(numbers)]
+    given = _query_values("values", values)
+    numbers = given[~np.isnan(given)]
     if len(numbers) < 2:
-        raise ValueError(f"a confidence interval needs at least two queries with a value, got {len(numbers)}")
+        raise ValueError(
+            f"a confidence interval needs at least two queries with a value, got {len(numbers)}"
+            + ": without qid= all rows are one query" * (len(given) == 1)
+        )
     student = _student(numbers, confidence)
     return MeanInterval(student.mean, student.low, student.high, len(numbers))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +27,8 @@ SHOWN_CATEGORIES = 3
 class TreeGraph(Tabular):
     """A tree with a text in each node; see `tree_graph`.
 
-    Rows for which the text of a node is true go left. Notebooks show the picture of Graphviz if it is
-    installed, and otherwise the table.
+    Rows for which the text of a node is true go left. Notebooks show the picture of Graphviz if its program
+    ``dot`` is installed, and otherwise the table.
 
     Attributes
     ----------
@@ -58,7 +60,8 @@ class TreeGraph(Tabular):
     def to_dot(self) -> str:
         """Return the tree in the language of Graphviz.
 
-        ``graphviz.Source(graph.to_dot())`` draws it, and so does the command ``dot -Tsvg``.
+        The command ``dot -Tsvg`` draws it, and so does ``graphviz.Source(graph.to_dot())`` of the package
+        graphviz.
 
         Returns
         -------
@@ -71,14 +74,13 @@ class TreeGraph(Tabular):
         lines += [f'{parent} -> {child} [label="{word}"];' for parent, child, word in self._edges()]
         return "\n".join([*lines, "}"])
 
-    def _repr_svg_(self) -> str | None:
-        """The picture of Graphviz; None if it is not installed, by which notebooks show the table."""
-        try:
-            import graphviz
-
-            return str(graphviz.Source(self.to_dot()).pipe(format="svg", encoding="utf-8"))
-        except (ImportError, OSError):  # no such package, or no such program
-            return None
+    def _repr_html_(self) -> str | None:
+        """The picture of Graphviz, if its program is installed; otherwise the table."""
+        if (dot := shutil.which("dot")) is None:
+            return super()._repr_html_()
+        text = self.to_dot().encode()
+        svg = subprocess.run([dot, "-Tsvg"], input=text, capture_output=True, check=True).stdout.decode()
+        return svg[svg.index("<svg") :]
 
     def _places(self) -> dict[int, tuple[float, float]]:
         """Where each node is drawn: leaves side by side, and parents amid their children."""
