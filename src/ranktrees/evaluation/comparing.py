@@ -766,7 +766,7 @@ _TESTS: dict[str, tuple[str, Any]] = {
 
 
 def _query_values(name: str, values: Any) -> np.ndarray:
-    if hasattr(values, "iloc"):  # of pandas, whose NA is no float
+    if hasattr(values, "iloc") and values.isna().to_numpy().any():  # of pandas, whose NA is no float
         values = values.to_numpy(na_value=np.nan)
     values = numbers_in(name, values, "query")
     if values.ndim != 1 or np.isinf(values).any():
