@@ -22,6 +22,7 @@ from ranktrees import (
     query_scorer,
     train_test_split_by_query,
 )
+from ranktrees.displays import CutoffDisplay, ImportanceDisplay
 from ranktrees.evaluation import Comparison, Report, WorkSaved
 from ranktrees.measures import NDCG, Measure, ndcg_score
 
@@ -62,6 +63,9 @@ def forests() -> None:
     X, y, qid = make_ranking(100, random_state=0, return_X_y_qid=True)
     assert_type(X, NDArray[np.float32])
     forest.fit(X, y, qid=qid).rank(X, qid, k=2)
+    display = ImportanceDisplay.from_estimator(forest, X, y, qid=qid, among="query")
+    assert_type(display.plot(color="grey"), ImportanceDisplay)
+    assert_type(CutoffDisplay.from_estimator(forest, X, y, qid=qid, cutoffs=[1, 5]), CutoffDisplay)
 
 
 def min_gap(labels: Floats, scores: Floats) -> float:

@@ -1,4 +1,4 @@
-"""What a model has learned: its nodes, what features add to scores, whether other leaves rank better."""
+"""What a model has learned: its nodes, what features add and are worth, whether other leaves rank better."""
 
 from ranktrees.inspection.contributing import contributions
 from ranktrees.inspection.effects import FeatureEffect, accumulated_local_effects, partial_dependence
