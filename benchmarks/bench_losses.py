@@ -58,13 +58,15 @@ def main():
     ranker = LambdaMARTRanker(max_iter=10, n_jobs=options.threads, random_state=0).fit(X, y, qid=qid)
     scores, labels = ranker.predict(X), y.astype(np.float64)
     offsets = np.append(np.flatnonzero(np.r_[True, qid[1:] != qid[:-1]]), len(qid))
-    bounds = {name: loss.bind(labels, None, offsets, options.threads) for name, loss in LOSSES.items()}
+    prepared_of = {
+        name: loss.prepare(labels, None, offsets, options.threads) for name, loss in LOSSES.items()
+    }
     gradients, hessians = np.empty(len(y)), np.empty(len(y))
-    taken = {name: [] for name in bounds}
+    taken = {name: [] for name in prepared_of}
     for _ in range(options.repeats):
-        for name, bound in bounds.items():
+        for name, prepared in prepared_of.items():
             started = time.perf_counter()
-            bound.gradients(scores, gradients, hessians)
+            prepared.gradients(scores, gradients, hessians)
             taken[name].append(time.perf_counter() - started)
     taken = {name: float(np.median(seconds)) for name, seconds in taken.items()}
     rests = [round_of(kind, X, y, qid, options.threads) - taken[NDCG] for kind in ("auto", "full")]

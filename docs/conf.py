@@ -47,7 +47,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "within_subsection_order": "FileNameSortKey",
-    "ignore_pattern": r"quickstart\.py",
+    "ignore_pattern": r"(quickstart|service)\.py",
     "min_reported_time": 1_000_000,
     "show_memory": False,
     "show_signature": False,

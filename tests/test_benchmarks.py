@@ -15,9 +15,12 @@ SCRIPTS = {
     "bench_classes.py": "--rounds 3 --sets digits",
     "bench_clicks.py": "--sets 1 --queries 30 --sessions 2",
     "bench_combining.py": "--queries 20 --rows 10 --jobs 1",
+    "bench_contributions.py": "--trees 2 --leaves 4 --queries 5 --rows 40 --repeats 1",
     "bench_fit.py": "speed --queries 10 --trees 2 --repeats 1 --threads 1",
+    "bench_job.py": "--smoke --threads 1",
     "bench_letor.py": "--rows 30 --features 4 --threads 1 --repeats 1",
     "bench_losses.py": "--queries 10 --repeats 1",
+    "bench_records.py": "--queries 20 --trees 2 --repeats 10",
     "bench_sparse.py": "accuracy --kinds one_hot --draws 1 --queries 20",
     "bench_scoring.py": (
         "boosted --trees 2 --leaves 4 --queries 5 --fitted 2 --rows 3 --repeats 1 --seconds 0.01"

@@ -17,7 +17,7 @@ from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
 from ranktrees.rows import FitData
 from ranktrees.rows.sampling import RowSampler
-from ranktrees.training.boosting import Followed, boost, quantile_values
+from ranktrees.training.boosting import FollowedRows, boost, quantile_values
 from reference import growing as slow
 from reference.objectives import quantile as slow_quantile
 
@@ -40,22 +40,24 @@ class World:
         self.data = FitData(self.codes.astype(float), labels, weights, None, OFFSETS[n_rows >= OFFSETS], True)
         parameters = {"quantile": 0.3} if loss == "quantile" else {}
         self.objective = as_objective(loss, **parameters)
-        self.bound = self.objective.bind(labels, weights, self.data.offsets, n_threads)
+        self.prepared = self.objective.prepare(labels, weights, self.data.offsets, n_threads)
         self.grower = slow.grower_of(
             self.codes, self.mapper, n_threads=n_threads, **{"max_leaf_nodes": 6, **rules}
         )
-        self.base = self.bound.start()
+        self.base = self.prepared.start()
 
     def followed(self, measure=None, codes=None):
         scores = np.full(len(self.data.labels), self.base)
-        return Followed(measure, self.bound, self.data, scores, self.grower.n_threads, codes, self.mapper)
+        return FollowedRows(
+            measure, self.prepared, self.data, scores, self.grower.n_threads, codes, self.mapper
+        )
 
     def boost(self, n_rounds=8, *, subsample=1.0, train=None, **options):
         train = self.followed() if train is None else train
         sampler = RowSampler(self.data.offsets, subsample=subsample, seed=5)
         settings = {"learning_rate": 0.3, "rounds": range(n_rounds), "sampler": sampler, "seed": 5}
         settings |= {"leaf_quantile": self.objective.leaf_quantile, "ensemble_of": self.ensemble_of}
-        return train, *boost(lambda: self.grower, self.bound, train, **settings | options)
+        return train, *boost(lambda: self.grower, self.prepared, train, **settings | options)
 
     def ensemble_of(self, trees):
         nodes, bit_sets = zip(*trees, strict=True) if trees else ((), ())
@@ -89,7 +91,7 @@ def test_one_step_is_the_tree_of_the_gradients(loss, split_search):
     n_rows = len(world.data.labels)
     train, ((nodes, _),), _, _ = world.boost(1)
     gradients, hessians = np.empty(n_rows), np.empty(n_rows)
-    world.bound.gradients(np.full(n_rows, world.base), gradients, hessians)
+    world.prepared.gradients(np.full(n_rows, world.base), gradients, hessians)
     grown, _ = slow.grown_on(
         world.codes, world.mapper, gradients, hessians, max_leaf_nodes=6, split_search=split_search
     )
@@ -163,7 +165,7 @@ def test_training_lowers_the_loss(loss):
     world = World(loss)
     _, _, scores, _ = world.boost(15, follow_train=True, learning_rate=0.1)
     assert len(scores) == 15
-    start = -world.bound.loss(np.full(len(world.data.labels), world.base))
+    start = -world.prepared.loss(np.full(len(world.data.labels), world.base))
     assert (np.diff([start, *scores]) > -1e-9).all()
     assert scores[-1] > start
 
@@ -197,7 +199,7 @@ def test_monotone_splits_bound_the_quantiles_below_them(weighted):
     n_rows = len(world.data.labels)
     gradients, hessians = np.empty(n_rows), np.empty(n_rows)
     train = world.followed()
-    world.bound.gradients(train.scores, gradients, hessians)
+    world.prepared.gradients(train.scores, gradients, hessians)
     grown = world.grower.grow(gradients, hessians)
     residuals, counts = world.data.labels - train.scores, np.ones(n_rows) if weights is None else weights
     rows, starts, stops = grown.leaf_by_leaf()
@@ -262,7 +264,7 @@ def test_followed_scores_are_higher_where_better():
 
 def test_zero_gradients_give_trees_of_one_leaf():
     world = World()
-    world.bound.gradients = lambda scores, gradients, hessians, iteration: (
+    world.prepared.gradients = lambda scores, gradients, hessians, iteration: (
         gradients.fill(0),
         hessians.fill(0),
     )
@@ -602,9 +604,9 @@ def stump(kind, X, y, qid, weights, **parameters):
     model = clone(kind).set_params(**rules | parameters).fit(X, y, weights, qid=qid)
     before, after = (model.ensemble_.first(n).predict(X) for n in (5, 6))
     offsets = np.flatnonzero(np.diff(qid, prepend=-1, append=-1))
-    bound = model._objective().bind(y.astype(float), weights, offsets)
+    prepared = model._objective().prepare(y.astype(float), weights, offsets)
     gradients, hessians = np.empty((2, len(y)))
-    bound.gradients(before, gradients, hessians, 5)
+    prepared.gradients(before, gradients, hessians, 5)
     leaves = model.ensemble_.leaves(X)[:, 5]
     return leaves == leaves[0], gradients, hessians, after - before
 

@@ -11,8 +11,8 @@ from ranktrees.model.ensemble import Ensemble
 from ranktrees.objectives import as_objective
 from ranktrees.rows import FitData
 from ranktrees.rows.sampling import RowSampler
-from ranktrees.training.boosting import Followed, boost
-from ranktrees.training.callbacks import Bar, EarlyStopping, Lines, Progress
+from ranktrees.training.boosting import FollowedRows, boost
+from ranktrees.training.callbacks import EarlyStopping, PrintedLines, Progress, ProgressBar
 from reference import growing as slow
 
 
@@ -84,16 +84,16 @@ def boosted(callbacks, *, n_rounds=6, first=0, follow_train=False, validate=Fals
     mapper = slow.mapper_of([8, 8])
     codes = slow.readable(X.astype(np.uint8))
     data = FitData(X, X[:, 0] + rng.normal(size=60), None, None, np.array([0, 60]), False)
-    bound = as_objective("squared_error").bind(data.labels, None, data.offsets)
+    prepared = as_objective("squared_error").prepare(data.labels, None, data.offsets)
     return boost(
         lambda: slow.grower_of(codes, mapper, max_leaf_nodes=4),
-        bound,
-        Followed(None, bound, data, np.zeros(60)),
+        prepared,
+        FollowedRows(None, prepared, data, np.zeros(60)),
         learning_rate=0.3,
         rounds=range(first, n_rounds),
         sampler=RowSampler(data.offsets),
         seed=0,
-        validation=Followed(None, bound, data, np.zeros(60), 1, codes, mapper) if validate else None,
+        validation=FollowedRows(None, prepared, data, np.zeros(60), 1, codes, mapper) if validate else None,
         follow_train=follow_train,
         callbacks=callbacks,
         ensemble_of=lambda trees: Ensemble.from_trees([nodes for nodes, _ in trees], n_features=2),
@@ -150,7 +150,7 @@ def test_progress_cannot_be_changed():
 
 
 def test_lines(capsys):
-    lines = Lines("Model", 2)
+    lines = PrintedLines("Model", 2)
     for iteration in range(1, 6):
         assert lines(progress_of(iteration, 0.25, -0.5, n_iterations=5)) is False
     lines(progress_of(4))
@@ -165,7 +165,7 @@ def test_lines(capsys):
 
 def test_bar(capsys):
     pytest.importorskip("tqdm")
-    bar = Bar("Model", 10)
+    bar = ProgressBar("Model", 10)
     for iteration in (3, 4, 10):
         assert bar(progress_of(iteration, 0.25, n_iterations=10)) is False
     assert bar.bar.n == 10
@@ -179,7 +179,7 @@ def test_bar(capsys):
 def test_bar_without_tqdm_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     with pytest.raises(ImportError, match="pip install"):
-        Bar("Model", 3)
+        ProgressBar("Model", 3)
     for estimator in (LambdaMARTRanker(verbose="bar"), RandomForestRanker(verbose="bar")):
         with pytest.raises(ImportError, match="pip install"):
             estimator.fit("rows that nobody has read")

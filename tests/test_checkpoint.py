@@ -569,4 +569,4 @@ def test_nowhere_means_nothing():
     assert file.found is None
     assert file.going_on(start, None) is start
     callbacks = []
-    assert file.followed_by(callbacks, start) is callbacks
+    assert file.with_checkpoints(callbacks, start) is callbacks

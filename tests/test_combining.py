@@ -678,8 +678,8 @@ def test_a_first_mean_tree_gets_its_newton_step(rows):
     gradients, hessians = np.empty((2, len(y)))
     order = np.argsort(qid, kind="stable")
     offsets = np.append(np.flatnonzero(np.diff(qid[order], prepend=-1)), len(qid))
-    bound = model._objective().bind(y[order].astype(float), None, offsets)
-    bound.gradients(np.zeros(len(y)), gradients, hessians, 0)
+    prepared = model._objective().prepare(y[order].astype(float), None, offsets)
+    prepared.gradients(np.zeros(len(y)), gradients, hessians, 0)
     step = -(gradients @ added[order]) / (hessians @ added[order] ** 2)
     assert step > 2
     np.testing.assert_allclose(model.predict(X), step * added, rtol=1e-9)

@@ -349,6 +349,7 @@ def test_names_that_the_package_does_not_have_are_answered():
         for name in {*import_module(f"ranktrees.{module}").__all__} - {*ranktrees.__all__}:
             with pytest.raises(AttributeError, match=rf"attribute '{name}'; it is in ranktrees\.\w+\.$"):
                 getattr(ranktrees, name)
+    assert {*ranktrees.__all__} <= {*dir(ranktrees)}
     with pytest.raises(AttributeError, match=r"^module 'ranktrees' has no attribute 'lambda_mart'$"):
         ranktrees.lambda_mart  # noqa: B018
 

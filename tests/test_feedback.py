@@ -40,14 +40,14 @@ def judgements(draw):
     return n, np.array(pairs), weights, np.array(draw(some))
 
 
-def gradients_of(bound, scores):
+def gradients_of(prepared, scores):
     out = np.full((2, len(scores)), np.nan)
-    bound.gradients(scores, *out)
+    prepared.gradients(scores, *out)
     return out
 
 
-def bind(objective, said, n, n_threads=1):
-    return objective.bind(None, None, np.array([0, n]), n_threads, preferences=said)
+def prepare(objective, said, n, n_threads=1):
+    return objective.prepare(None, None, np.array([0, n]), n_threads, preferences=said)
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +76,15 @@ def ranker(**parameters):
 def test_gradients_are_the_slopes_of_the_loss(judged, objective, seed):
     n, pairs, weights, targets = judged
     scores = np.random.default_rng(seed).normal(size=n)
-    bound = bind(objective, Preferences.of(pairs, weights, targets), n)
-    gradients, hessians = gradients_of(bound, scores)
-    loss = bound.loss(scores)
+    prepared = prepare(objective, Preferences.of(pairs, weights, targets), n)
+    gradients, hessians = gradients_of(prepared, scores)
+    loss = prepared.loss(scores)
     assert loss == pytest.approx(slow.mean_cost(cost_of(objective), pairs, weights, targets, scores))
     step = 1e-5
     for i in range(n):
         above, below = scores.copy(), scores.copy()
         above[i], below[i] = scores[i] + step, scores[i] - step
-        slope = (bound.loss(above) - bound.loss(below)) / (2 * step)
+        slope = (prepared.loss(above) - prepared.loss(below)) / (2 * step)
         assert gradients[i] / weights.sum() == pytest.approx(slope, abs=1e-7)
     assert (hessians >= 0).all()
     assert gradients.sum() == pytest.approx(0, abs=1e-9)
@@ -95,7 +95,7 @@ def test_gradients_are_the_slopes_of_the_loss(judged, objective, seed):
 def test_cross_entropy_equals_its_twin(judged, seed):
     n, pairs, weights, targets = judged
     scores = np.random.default_rng(seed).normal(size=n)
-    got = gradients_of(bind(RankNet(0.7), Preferences.of(pairs, weights, targets), n), scores)
+    got = gradients_of(prepare(RankNet(0.7), Preferences.of(pairs, weights, targets), n), scores)
     expected = slow.preference_gradients(0.7, pairs, weights, targets, scores)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
 
@@ -121,8 +121,8 @@ def test_ten_judgements_are_one_of_their_share():
     """Seven of ten people prefer row 0: one pair of weight 10 and target .7."""
     pairs = np.array([[0, 1]] * 7 + [[1, 0]] * 3)
     scores = np.array([0.3, -0.2])
-    all_ten = bind(RankNet(), Preferences.of(pairs, np.ones(10), np.ones(10)), 2)
-    one = bind(RankNet(), Preferences.of(pairs[:1], np.array([10.0]), np.array([0.7])), 2)
+    all_ten = prepare(RankNet(), Preferences.of(pairs, np.ones(10), np.ones(10)), 2)
+    one = prepare(RankNet(), Preferences.of(pairs[:1], np.array([10.0]), np.array([0.7])), 2)
     np.testing.assert_allclose(gradients_of(all_ten, scores), gradients_of(one, scores), rtol=1e-12)
     odds = math.log(7 / 3)  # where the cross entropy is lowest
     np.testing.assert_allclose(gradients_of(all_ten, np.array([odds, 0.0]))[0], 0, atol=1e-12)
@@ -140,7 +140,7 @@ def test_all_pairs_of_labels_are_what_labels_say(objective):
         if labels[i] > labels[j]
     ]
     said = Preferences.of(np.array(pairs), np.ones(len(pairs)), np.ones(len(pairs)))
-    given, labelled = bind(objective, said, 60), objective.bind(labels, None, offsets)
+    given, labelled = prepare(objective, said, 60), objective.prepare(labels, None, offsets)
     expected = gradients_of(labelled, scores)
     np.testing.assert_allclose(gradients_of(given, scores), expected, rtol=1e-5, atol=1e-6)
     assert given.loss(scores) == pytest.approx(labelled.loss(scores))
@@ -152,7 +152,7 @@ def test_threads_and_scores_far_apart(objective):
     pairs = np.array([pair for pair in rng.integers(0, 500, (9000, 2)) if pair[0] != pair[1]])
     said = Preferences.of(pairs, rng.random(len(pairs)), rng.random(len(pairs)))
     scores = rng.normal(size=500) * 10.0 ** rng.integers(-3, 4, 500)
-    one, three = (bind(objective, said, 500, n_threads) for n_threads in (1, 3))
+    one, three = (prepare(objective, said, 500, n_threads) for n_threads in (1, 3))
     np.testing.assert_array_equal(gradients_of(one, scores), gradients_of(three, scores))
     assert np.isfinite(gradients_of(one, scores)).all()
     assert one.loss(scores) == three.loss(scores) < math.inf

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.exceptions import NotFittedError
@@ -471,3 +472,22 @@ def test_a_fitted_model_predicts_by_the_loss_of_its_fit(loss, rows):
     with pytest.raises(ValueError, match=r"loss=SquaredError\(\) has scores on a different scale"):
         model.refit_leaves(X, y)
     np.testing.assert_array_equal(model.fit(X, y).predict(X), clone(model).fit(X, y).predict(X))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+def test_a_loaded_model_takes_levels_or_codes_in_arrays(rows):
+    X, y, qid = rows
+    frame = pd.DataFrame({"n": X[:, 0], "site": pd.Categorical(np.where(X[:, 1] > 0.3, "uk", "fr"))})
+    frame.loc[::7, "site"] = None
+    fitted = LambdaMARTRanker(max_iter=5, random_state=0, **SMALL).fit(frame, y, qid=qid)
+    loaded = EnsembleRanker(Ensemble.from_bytes(fitted.ensemble_.to_bytes()))
+    codes = frame["site"].cat.codes.replace(-1, np.nan)
+    for array in (frame.to_numpy(), frame.assign(site=codes).to_numpy(), frame.to_numpy().tolist()):
+        assert (loaded.predict(array) == fitted.predict(frame)).all()
+        assert loaded.score(array, y, qid=qid) == fitted.score(frame, y, qid=qid)
+        with pytest.raises(ValueError, match="expected a data frame, since column 'site' was a category"):
+            fitted.predict(array)
+    with pytest.raises(ValueError, match="holds -1; expected the categories of fit, or their codes"):
+        loaded.predict(frame.assign(site=frame["site"].cat.codes).to_numpy())
+    with pytest.raises(ValueError, match=r"data frame or an array, since column 'site'.*X.toarray\(\)"):
+        loaded.predict(sparse.csr_array(frame.assign(site=1.0).to_numpy()))

@@ -134,5 +134,5 @@ def test_values_are_the_same_however_rows_are_dealt_to_ranks(seed, n_rows, n_ran
 
 def test_no_rows_follow():
     rows, scores = np.empty(0, np.uint32), np.zeros(3)
-    grown_with(np.random.default_rng(0), np.zeros(5, int), 1).follow(None, None, None, rows, scores)
+    grown_with(np.random.default_rng(0), np.zeros(5, int), 1).walk(None, None, None, rows, scores)
     assert scores.tolist() == [0, 0, 0]

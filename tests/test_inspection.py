@@ -1,5 +1,7 @@
 """Trees as a table, and the contributions of features to scores."""
 
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +21,7 @@ from ranktrees import (
     RandomForestRanker,
     as_measure,
     contributions,
+    interactions,
     make_ranking,
     tree_table,
 )
@@ -58,24 +61,56 @@ def test_contributions_are_shapley_values(seed, dtype):
     np.testing.assert_allclose(start, expected_start, rtol=1e-12)
 
 
-def test_sparse_rows_go_in_parts(monkeypatch):
+@pytest.mark.parametrize("seed", range(3))
+def test_interactions_are_shapley_interaction_values(seed):
+    ensemble = random_ensemble(seed, average=seed % 2 == 1, many=seed == 2)
+    rows = reference.random_rows(np.random.default_rng(seed), ensemble, 6)
+    pairs = interactions(ensemble, rows)
+    np.testing.assert_allclose(pairs, slow.interactions(ensemble, rows), rtol=1e-9, atol=1e-12)
+    assert (pairs == pairs.transpose(0, 2, 1)).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        HistGBRTRegressor(max_iter=5, max_leaf_nodes=100, min_samples_leaf=1, random_state=0),
+        HistGBRTClassifier(max_iter=5, random_state=0),
+    ],
+    ids=["regressor", "classifier"],
+)
+def test_interactions_add_up_to_contributions(model):
+    model = model.fit(X, Y)
+    pairs, parts = interactions(model, X[:20]), contributions(model, X[:20]).values
+    np.testing.assert_allclose(pairs.sum(axis=-1), parts, rtol=1e-9, atol=1e-12)
+    several = parts.ndim == 3
+    of_sparse = interactions(model, sp.csr_array(X[:20]))
+    for k, of_class in enumerate(of_sparse if several else [of_sparse]):
+        dense = pairs[:, k] if several else pairs
+        np.testing.assert_array_equal([each.toarray() for each in of_class], dense)
+
+
+def test_rows_and_trees_go_in_parts(monkeypatch):
     ensemble = random_ensemble(7)
-    rows = sp.csr_array(np.nan_to_num(reference.random_rows(np.random.default_rng(7), ensemble, 23)))
+    dense = np.nan_to_num(reference.random_rows(np.random.default_rng(7), ensemble, 23))
+    rows = sp.csr_array(dense)
     parts, start = contributions(ensemble, rows)
-    monkeypatch.setattr("ranktrees.inspection.contributing.VALUES_AT_ONCE", 20)
+    pairs = interactions(ensemble, dense)
+    monkeypatch.setattr("ranktrees.inspection.paths.VALUES_AT_ONCE", 20)
+    monkeypatch.setattr("ranktrees.inspection.paths.NODES_AT_ONCE", 1)
     found, found_start = contributions(ensemble, rows)
     assert found.toarray().tobytes() == parts.toarray().tobytes()
-    assert found_start.tobytes() == start.tobytes()
+    np.testing.assert_allclose(found_start, start, rtol=1e-15)
+    assert interactions(ensemble, dense).tobytes() == pairs.tobytes()
 
 
 CONTRIBUTIONS_OF_DEEP_TREES = """
-from ranktrees import RandomForestRanker, contributions, make_ranking
+from ranktrees import RandomForestRanker, contributions, interactions, make_ranking
 X, y, qid = make_ranking(40, random_state=0, return_X_y_qid=True)
 forest = RandomForestRanker(3, random_state=0).fit(X, y, qid=qid)
 digests = set()
 for n_jobs in (1, 3):
     parts, start = contributions(forest.set_params(n_jobs=n_jobs), X[:200])
-    digests.add(parts.tobytes() + start.tobytes())
+    digests.add(parts.tobytes() + start.tobytes() + interactions(forest, X[:9]).tobytes())
 [digest] = digests
 print(digest.hex())
 """
@@ -167,6 +202,187 @@ def test_models_without_contributions_are_refused():
     nodes["count"][2] = 0
     with pytest.raises(ValueError, match="tree 0 has nodes with a count of 0"):
         contributions(Ensemble.from_trees([nodes], n_features=1), [[0.0]])
+
+
+# ---- contributions as a result -----------------------------------------------------------------------------
+
+NAMES = list("abcdefgh")
+
+
+def frame_with_sites(n=40):
+    frame = pd.DataFrame(X[:n], columns=NAMES, index=[f"row {i}" for i in range(n)])
+    frame["site"] = pd.Categorical(np.where(Y[:n] > 1, "uk", "fr"))
+    frame.loc[::4, "c"] = np.nan
+    return frame
+
+
+def explained(n=40):
+    """Contributions to the scores of a frame, and these scores."""
+    frame = frame_with_sites(len(X))
+    model = HistGBRTRegressor(max_iter=5, max_features=0.6, random_state=0).fit(frame, Y)
+    return contributions(model, frame[:n]), model.predict(frame[:n])
+
+
+def test_contributions_unpack_as_a_pair():
+    found, scores = explained()
+    parts, start = found
+    assert parts is found.values is found[0]
+    assert start is found.start is found[1]
+    assert len(found) == 2
+    assert repr(found) == "Contributions(40 rows, 9 features)"
+    np.testing.assert_allclose(start + parts.sum(axis=1), scores)
+
+
+@pytest.mark.parametrize("of", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_contributions_become_a_frame(of):
+    model = HistGBRTRegressor(max_iter=5, random_state=0).fit(of(X), Y)
+    found = contributions(model, of(X[:7]))
+    frame = found.to_frame()
+    assert frame.columns.tolist() == list(found.feature_names) == list(range(8))
+    dense = found.values.toarray() if sp.issparse(found.values) else found.values
+    np.testing.assert_array_equal(frame.to_numpy(), dense)
+    assert found._repr_html_() == frame._repr_html_()
+
+
+def test_a_frame_keeps_its_names_and_index():
+    found, _ = explained()
+    frame = found.to_frame()
+    assert found.feature_names == (*NAMES, "site")
+    assert frame.columns.tolist() == [*NAMES, "site"]
+    assert frame.index.tolist() == frame_with_sites().index.tolist()
+
+
+def test_a_difference_adds_up_to_that_of_the_scores():
+    found, scores = explained()
+    why, back = found.difference(3, 8), found.difference(8, 3)
+    np.testing.assert_allclose(why.scores, scores[[3, 8]])
+    assert why.values.sum() == pytest.approx(scores[3] - scores[8], rel=1e-12)
+    np.testing.assert_array_equal(why.values, -back.values)
+    by_way = found.difference(3, 20).values + found.difference(20, 8).values
+    np.testing.assert_allclose(why.values, by_way, atol=1e-12)
+    frame, rows = why.to_frame(), frame_with_sites()
+    assert frame["adds"].abs().is_monotonic_decreasing
+    assert frame["above"].to_dict() == rows.iloc[3].to_dict()
+    assert frame.loc["c", "below"] is None
+    assert frame.loc["site", "above"] == rows["site"].iloc[3]
+    assert repr(why).startswith(f"ScoreDifference({scores[3] - scores[8]:+.4g}: {frame.index[0]} ")
+
+
+def test_a_difference_has_what_another_model_tells_apart():
+    model = LambdaMARTRanker(max_iter=5, init=Ridge(), random_state=0).fit(X, Y, qid=QID)
+    scores = model.predict(X[:2])
+    why = contributions(model, X[:2]).difference(0, 1)
+    assert why.start != 0
+    assert why.start + why.values.sum() == pytest.approx(scores[0] - scores[1], rel=1e-9)
+
+
+def test_of_several_classes_one_is_picked():
+    model = HistGBRTClassifier(max_iter=5, random_state=0).fit(X, Y)
+    for rows in (X, sp.csr_array(X)):
+        found = contributions(model, rows)
+        assert found._repr_html_() is None
+        for use, given in ((found.to_frame, ()), (found.plot, ()), (found.difference, (0, 1))):
+            with pytest.raises(ValueError, match=r"5 classes; expected one: .* of_class\(0\)"):
+                use(*given)
+        one = found.of_class(2)
+        np.testing.assert_allclose(
+            one.start + one.values.sum(axis=1), model.decision_function(X)[:, 2], atol=1e-12
+        )
+        with pytest.raises(ValueError, match=r"label=7; expected one of the classes .* \[0, 1, 2, 3, 4\]"):
+            found.of_class(7)
+
+
+@pytest.mark.parametrize("row", [-1, 40, 1.5])
+def test_rows_that_there_are_not(row):
+    found, _ = explained()
+    for use, name in ((found.plot, "row"), (lambda row: found.difference(0, row), "below")):
+        with pytest.raises(ValueError, match=f"{name}={row}; expected the position .* from 0 to 39"):
+            use(row)
+    with pytest.raises(ValueError, match="max_features=0; expected a whole number of at least 1"):
+        found.plot(max_features=0)
+
+
+def labels_and_bars(ax):
+    return [each.get_text() for each in ax.get_yticklabels()], [bar.get_width() for bar in ax.patches]
+
+
+def test_bars_lead_from_the_start_to_the_score():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    found, scores = explained()
+    ax = found.plot(4, max_features=3)
+    labels, widths = labels_and_bars(ax)
+    order = np.argsort(-abs(found.values[4]))
+    assert labels[0] == "others"
+    assert [label.split(" = ")[0] for label in labels[:0:-1]] == [found.feature_names[f] for f in order[:3]]
+    np.testing.assert_allclose(widths[:0:-1], found.values[4, order[:3]])
+    ends = ax.patches[0].get_x(), ax.patches[-1].get_x() + widths[-1]
+    assert ends == pytest.approx((found.start[4], scores[4]))
+    everything, _ = labels_and_bars(found.plot(4, ax=ax.figure.add_subplot()))
+    assert {"c = missing", f"site = {frame_with_sites()['site'].iloc[4]}"} <= set(everything)
+    ax = found.difference(4, 9).plot()
+    labels, widths = labels_and_bars(ax)
+    assert "c: missing, not " in " ".join(labels)
+    ends = ax.patches[0].get_x(), ax.patches[-1].get_x() + widths[-1]
+    assert ends == pytest.approx((scores[9], scores[4]))
+    pyplot.close("all")
+
+
+@pytest.mark.parametrize("of", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+def test_a_dot_for_each_row_and_feature(of):
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pyplot.switch_backend("agg")
+    rows = X[:50].copy()
+    rows[:5, 0] = np.nan
+    model = HistGBRTRegressor(max_iter=5, random_state=0).fit(X, Y)
+    found = contributions(model, of(rows))
+    ax = pyplot.subplots()[1]
+    assert found.plot(max_features=8, ax=ax) is ax
+    missing, known = ax.collections[::2], ax.collections[1::2]
+    order = np.argsort(-abs(contributions(model, rows).values).mean(axis=0), kind="stable")[::-1]
+    for feature, label, grey, dots in zip(order, ax.get_yticklabels(), missing, known, strict=True):
+        is_nan = np.isnan(rows[:, feature])
+        assert label.get_text() == f"feature {feature}"
+        assert len(grey.get_offsets()) == is_nan.sum()
+        adds = contributions(model, rows).values[~is_nan, feature]
+        np.testing.assert_allclose(dots.get_offsets()[:, 0], adds)
+        by_value = np.argsort(rows[~is_nan, feature])
+        assert (np.diff(dots.get_array()[by_value]) >= 0).all()
+        assert (dots.get_array().min(), dots.get_array().max()) == (0, 1)
+    pyplot.close("all")
+
+
+def test_contributions_are_an_explanation_of_shap():
+    shap = pytest.importorskip("shap")
+    found, _ = explained()
+    told = found.to_shap()
+    assert isinstance(told, shap.Explanation)
+    np.testing.assert_array_equal(told.values, found.values)
+    np.testing.assert_array_equal(told.base_values, found.start)
+    assert told.feature_names == [*NAMES, "site"]
+    assert told.display_data[3].tolist()[-1] == frame_with_sites()["site"].iloc[3]
+    model = HistGBRTClassifier(max_iter=3, random_state=0).fit(X, Y)
+    dense, of_sparse = (contributions(model, of(X[:9])) for of in (np.asarray, sp.csr_array))
+    for each in (dense.to_shap(), of_sparse.to_shap()):
+        np.testing.assert_array_equal(each.values, dense.values.transpose(0, 2, 1))
+        np.testing.assert_array_equal(each[..., 2].values, dense.of_class(2).values)
+
+
+@pytest.mark.parametrize(
+    ("package", "use", "message"),
+    [
+        ("matplotlib", lambda found: found.plot(), r"pip install .ranktrees\[plot\]"),
+        ("shap", lambda found: found.to_shap(), r"pip install .ranktrees\[shap\]"),
+        ("pandas", lambda found: found.to_frame(), "pip install pandas"),
+    ],
+    ids=["matplotlib", "shap", "pandas"],
+)
+def test_what_is_not_installed_is_named(package, use, message, monkeypatch):
+    found = contributions(random_ensemble(0), np.zeros((3, 5)))
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=message):
+        use(found)
+    assert package != "pandas" or found._repr_html_() is None
 
 
 # ---- tables ------------------------------------------------------------------------------------------------

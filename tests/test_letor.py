@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
+from fuzz.letor import compare
 from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
-from ranktrees.rows import letor
-from reference import letor as reference
+from ranktrees.rows import letor, text_files
 
 SMALL = b"""# two queries
 2 qid:10 1:0.5 3:-1e-3 # docid = GX008-86-4444840 inc = 1
@@ -87,7 +87,7 @@ def test_absent_features_can_be_missing():
 
 def test_a_byte_order_mark_is_skipped(monkeypatch):
     for n_bytes in (1, 1000):
-        monkeypatch.setattr(letor, "_BLOCK_BYTES", n_bytes)
+        monkeypatch.setattr(text_files, "BLOCK_BYTES", n_bytes)
         np.testing.assert_array_equal(load(b"\xef\xbb\xbf" + SMALL).data, load(SMALL).data)
 
 
@@ -153,13 +153,13 @@ def test_compressed(tmp_path, suffix, compress, as_path):
 
 def test_zstandard(tmp_path):
     path = tmp_path / "rows.txt.zst"
-    if letor._zstd is None:
+    if text_files._zstd is None:
         with pytest.raises(ValueError, match=r"ends in '.zst'; .* or install the package backports.zstd"):
             load_letor(path)
         return
     dump_letor(path, np.eye(2), [1, 0], [1, 1])
     assert load_letor(path).data.tolist() == [[1, 0], [0, 1]]
-    path.write_bytes(path.read_bytes() + letor._zstd.compress(b"2 qid:3 1:5\n"))  # a second frame
+    path.write_bytes(path.read_bytes() + text_files._zstd.compress(b"2 qid:3 1:5\n"))  # a second frame
     assert load_letor(path).target.tolist() == [1, 0, 2]
     for damaged in (path.read_bytes()[:-5], b"1 qid:1 1:2\n"):
         path.write_bytes(damaged)
@@ -274,7 +274,7 @@ def test_what_is_no_number(text):
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize(("option", "expected", "line"), MALFORMED)
 def test_malformed_lines(tmp_path, monkeypatch, option, expected, line, sparse):
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)  # lines are counted across blocks
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 100)  # lines are counted across blocks
     path = tmp_path / "train.txt"
     path.write_bytes(SMALL + b"1 qid:12 1:2\n" * 20 + line.encode() + b"\n1 qid:13 1:2\n")
     with pytest.raises(ValueError, match="line 26") as error:
@@ -336,32 +336,10 @@ feature_sets = st.dictionaries(st.integers(1, 12), values, max_size=6)
 )
 @settings(max_examples=500, deadline=None)
 def test_compiled_and_slow_reading_agree(content, n_bytes, dtype, n_features, missing, absent, n_threads):
-    options = {"n_features": n_features, "dtype": dtype, "missing": missing}
-    texts = [text.encode() for text in missing]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(letor, "_BLOCK_BYTES", n_bytes)
+        patch.setattr(text_files, "BLOCK_BYTES", n_bytes)
         patch.setattr(letor, "effective_n_threads", lambda *_: n_threads)
-        try:
-            rows = reference.read_letor(content, n_features or 2**31 - 1, dtype, texts)
-        except reference.MalformedLineError as error:
-            for sparse in (False, True):
-                with pytest.raises(ValueError, match=f"line {error}: (?!None)"):
-                    load(content, sparse=sparse, **options)
-            return
-        width = n_features or max((max(row[2], default=0) for row in rows), default=0)
-        if not rows or not width:
-            with pytest.raises(ValueError, match=r"holds no (rows|feature:value pair)"):
-                load(content, **options)
-            return
-        data = load(content, return_ids=True, absent=absent, **options)
-        sparse = load(content, sparse=True, **options)
-    np.testing.assert_array_equal(data.data, reference.dense(rows, width, dtype, absent), strict=True)
-    np.testing.assert_array_equal(data.qid, reference.queries(rows), strict=True)
-    assert data.target.tolist() == [row[0] for row in rows]
-    assert data.ids.tolist() == [row[3].decode("utf-8", "surrogateescape") for row in rows]
-    np.testing.assert_array_equal(sparse.data.toarray(), reference.dense(rows, width, dtype, 0), strict=True)
-    assert sparse.data.has_canonical_format
-    assert np.all(sparse.data.data != 0)
+        compare(content, dtype=dtype, missing=missing, n_features=n_features, absent=absent)
 
 
 digits = st.text("0123456789", max_size=25)
@@ -418,7 +396,7 @@ def test_threads_do_not_matter(monkeypatch, sparse):
 
 
 def test_memory_is_that_of_the_rows(monkeypatch):
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", 1 << 14)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 1 << 14)
     X = np.ones((20_000, 50), np.float32)
     content = io.BytesIO(dump(X, np.zeros(len(X)), np.zeros(len(X), int)))
     tracemalloc.start()
@@ -453,7 +431,7 @@ def test_encodings(tmp_path):
 def test_blocks_do_not_matter(monkeypatch):
     expected = load(SMALL * 9, return_ids=True)
     for n_bytes in (1, 30, 60, 200):
-        monkeypatch.setattr(letor, "_BLOCK_BYTES", n_bytes)
+        monkeypatch.setattr(text_files, "BLOCK_BYTES", n_bytes)
         data = load(SMALL * 9, return_ids=True)
         for name in ("data", "target", "qid", "ids"):
             np.testing.assert_array_equal(data[name], expected[name])
@@ -463,11 +441,11 @@ def test_blocks_do_not_matter(monkeypatch):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, suffix):
     """A small compressed file may hold one that fills the memory."""
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", 16)
-    monkeypatch.setattr(letor, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 16)
+    monkeypatch.setattr(text_files, "LONGEST_LINE", 1 << 20)
     path = tmp_path / f"rows.txt{suffix}"
     for n_bytes, too_long in ((1 << 19, False), (1 << 21, True)):
-        with letor._OPENERS.get(suffix, open)(path, "wb") as file:
+        with text_files.OPENERS.get(suffix, open)(path, "wb") as file:
             file.write(SMALL + b"1 qid:12 1:2 # " + b"x" * n_bytes)
         if too_long:
             message = f"rows.txt{suffix}, line 6: longer than 1 MiB; expected a row in each line"
@@ -478,7 +456,7 @@ def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, suffix)
 
 
 def test_blocks_of_blank_lines_and_comments_are_not_read_line_by_line(monkeypatch):
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 100)
     blank = b"\n \t\r\n# a comment\n" * 100
     read = []
     find = letor._find_problem
@@ -491,7 +469,7 @@ def test_blocks_of_blank_lines_and_comments_are_not_read_line_by_line(monkeypatc
 
 def test_a_mistyped_feature_makes_no_array_of_so_many_columns(tmp_path, monkeypatch):
     """It is refused by its line, before room is asked for, unless it is meant."""
-    monkeypatch.setattr(letor, "_BLOCK_BYTES", 100)
+    monkeypatch.setattr(text_files, "BLOCK_BYTES", 100)
     path, good, fold = tmp_path / "rows.txt", tmp_path / "good.txt", tmp_path / "Fold1"
     line = b"1 qid:12 1:2 1000000000:5 # 2000000000:1\n"
     path.write_bytes(SMALL * 3 + line + SMALL)
@@ -602,6 +580,18 @@ def test_masked_entries_are_missing(dtype):
     np.testing.assert_array_equal(load(dump(X, [0, 1, 2], [7, 7, 8]), absent=np.nan).data, given)
 
 
+@pytest.mark.parametrize(("encoding", "place"), [("utf-8", b"M\xc3\xbcnchen"), ("latin-1", b"M\xfcnchen")])
+def test_dump_encodes_as_load_decodes(encoding, place):
+    ids, qid = ["Fuß 1", ""], ["München", "q2"]
+    content = dump(np.eye(2), [1, 0], qid, ids=ids, encoding=encoding)
+    assert b"qid:" + place in content
+    read = load(content, return_ids=True, encoding=encoding)
+    assert read.qid.tolist() == qid
+    assert read.ids.tolist() == ids
+    kept = load(content, return_ids=True, encoding="ascii")  # as surrogates
+    assert dump(kept.data, kept.target, kept.qid, ids=kept.ids, encoding="ascii") == content
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_dump_compresses_by_suffix(tmp_path, suffix):
     path = tmp_path / f"train.txt{suffix}"
@@ -669,6 +659,12 @@ def test_dump_takes_the_path_first(given, tmp_path):
         ({"ids": ["a"]}, r"ids has shape \(1,\)"),
         ({"ids": ["a", "b\nc"]}, "expected single lines"),
         ({"ids": ["a", " b"]}, "expected single lines"),
+        (
+            {"ids": ["a", "€"], "encoding": "latin-1"},
+            "ids holds '€', which encoding='latin-1' cannot write; .*utf-8",
+        ),
+        ({"qid": ["a", "я"], "encoding": "latin-1"}, "qid holds 'я', which encoding='latin-1' cannot write"),
+        ({"encoding": "utf-16"}, "encoding='utf-16'; expected the name of an encoding that has ASCII in it"),
         ({"X": [[0, 1], [np.nan, 2]], "keep_zeros": False}, "Leave keep_zeros out"),
         ({"X": np.empty((0, 2)), "y": [], "qid": []}, "0 sample"),
     ],

@@ -21,8 +21,8 @@ def softmax(values, weights):
 def test_listnet_and_query_rmse_are_their_formulas(weighted):
     labels, weights, offsets, scores = make_queries(1, weighted=weighted)
     weights = weights + 0.5 if weighted else None
-    listnet = gradients_of(ListNet().bind(labels, weights, offsets), scores)
-    centred = gradients_of(QueryRMSE().bind(labels, weights, offsets), scores)
+    listnet = gradients_of(ListNet().prepare(labels, weights, offsets), scores)
+    centred = gradients_of(QueryRMSE().prepare(labels, weights, offsets), scores)
     for start, stop in pairwise(offsets):
         rows = slice(start, stop)
         w = np.ones(stop - start) if weights is None else weights[rows]
@@ -37,8 +37,8 @@ def test_listnet_and_query_rmse_are_their_formulas(weighted):
 
 def test_xendcg_draws_a_number_below_one_from_each_mass():
     labels, scores, offsets = np.array([0.0, 1.0, 3.0]), np.array([0.1, 0.0, -0.3]), np.array([0, 3])
-    bound = XENDCG(seed=1).bind(labels, None, offsets)
-    rounds = np.array([gradients_of(bound, scores, iteration)[0] for iteration in range(4000)])
+    prepared = XENDCG(seed=1).prepare(labels, None, offsets)
+    rounds = np.array([gradients_of(prepared, scores, iteration)[0] for iteration in range(4000)])
     shares = softmax(scores, 1.0) - rounds
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
     uniform = np.random.default_rng(0).random((200_000, 3))
@@ -46,7 +46,7 @@ def test_xendcg_draws_a_number_below_one_from_each_mass():
     drawn /= drawn.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(shares.mean(axis=0), drawn.mean(axis=0), atol=0.005)
     np.testing.assert_allclose(shares.std(axis=0), drawn.std(axis=0), rtol=0.05)
-    np.testing.assert_array_equal(gradients_of(bound, scores, 5)[0], rounds[5])
+    np.testing.assert_array_equal(gradients_of(prepared, scores, 5)[0], rounds[5])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -60,42 +60,42 @@ def test_gradients_are_the_slopes_of_the_loss(objective, weighted):
 @pytest.mark.parametrize("objective", LISTWISE, ids=repr)
 def test_a_common_shift_of_the_scores_of_a_query_changes_nothing(objective):
     labels, weights, offsets, scores = make_queries(3, weighted=True)
-    bound = objective.bind(labels, weights, offsets)
+    prepared = objective.prepare(labels, weights, offsets)
     level = np.repeat(2.0 ** np.arange(len(offsets) - 1) % 64, np.diff(offsets))
     np.testing.assert_allclose(
-        gradients_of(bound, scores + level), gradients_of(bound, scores), rtol=1e-9, atol=1e-12
+        gradients_of(prepared, scores + level), gradients_of(prepared, scores), rtol=1e-9, atol=1e-12
     )
-    assert bound.loss(scores + level) == pytest.approx(bound.loss(scores), rel=1e-9)
+    assert prepared.loss(scores + level) == pytest.approx(prepared.loss(scores), rel=1e-9)
 
 
 @pytest.mark.parametrize("objective", LISTWISE, ids=repr)
 def test_rows_of_no_weight_pull_nobody(objective):
     labels, _, offsets, scores = make_queries(3)
     weights = np.random.default_rng(0).integers(0, 2, len(labels)).astype(float)
-    bound = objective.bind(labels, weights, offsets)
-    gradients = gradients_of(bound, scores)
+    prepared = objective.prepare(labels, weights, offsets)
+    gradients = gradients_of(prepared, scores)
     np.testing.assert_array_equal(gradients[:, weights == 0], 0.0)
     for by in (-1.0, 1e3):
         moved = np.where(weights == 0, scores + by, scores)
-        np.testing.assert_allclose(gradients_of(bound, moved), gradients, rtol=1e-9, atol=1e-12)
-        assert bound.loss(moved) == pytest.approx(bound.loss(scores), rel=1e-9)
+        np.testing.assert_allclose(gradients_of(prepared, moved), gradients, rtol=1e-9, atol=1e-12)
+        assert prepared.loss(moved) == pytest.approx(prepared.loss(scores), rel=1e-9)
 
 
 @pytest.mark.parametrize("objective", LISTWISE, ids=repr)
 def test_threads_do_not_change_a_bit(objective):
     labels, weights, offsets, scores = make_queries(4, n_queries=60, weighted=True)
-    bound = objective.bind(labels, weights, offsets)
+    prepared = objective.prepare(labels, weights, offsets)
     for n_threads in (2, 3):
-        again = objective.bind(labels, weights, offsets, n_threads)
-        np.testing.assert_array_equal(gradients_of(again, scores), gradients_of(bound, scores))
-        assert again.loss(scores) == bound.loss(scores)
+        again = objective.prepare(labels, weights, offsets, n_threads)
+        np.testing.assert_array_equal(gradients_of(again, scores), gradients_of(prepared, scores))
+        assert again.loss(scores) == prepared.loss(scores)
 
 
 @pytest.mark.parametrize("objective", LISTWISE, ids=repr)
 def test_extreme_scores_stay_finite(objective):
     labels, offsets = np.array([0.0, 1.0, 0.0, 2.0]), np.array([0, 4])
-    bound = objective.bind(labels, None, offsets)
-    found = gradients_of(bound, np.array([-1e4, -1e4, 1e4, 1e4]))
+    prepared = objective.prepare(labels, None, offsets)
+    found = gradients_of(prepared, np.array([-1e4, -1e4, 1e4, 1e4]))
     assert np.isfinite(found).all()
     assert (found[1] >= 0).all()
 

@@ -759,10 +759,10 @@ def test_pooled_measures_change_no_bit_with_the_order_of_the_rows(measure, weigh
         order = random.permutation(len(labels))
         shuffled = None if weights is None else weights[order]
         assert measure.mean(labels[order], scores[order], one_query(len(labels)), shuffled) == value
-    bound = measure.bind(labels, offsets, weights)
-    bound.mean(-scores)
-    assert bound.mean(scores) == value
-    assert bound.signed_mean(scores) == (value if measure.greater_is_better else -value)
+    prepared = measure.prepare(labels, offsets, weights)
+    prepared.mean(-scores)
+    assert prepared.mean(scores) == value
+    assert prepared.signed_mean(scores) == (value if measure.greater_is_better else -value)
 
 
 def test_pooled_measures_of_infinite_scores():
@@ -774,7 +774,7 @@ def test_pooled_measures_have_no_value_for_a_query(measure):
     labels, scores, offsets = random_queries(0)
     for ask in (
         lambda: measure.per_query(labels, scores, offsets),
-        lambda: measure.bind(labels, offsets).per_query(scores),
+        lambda: measure.prepare(labels, offsets).per_query(scores),
         lambda: measure.deltas(labels, scores),
     ):
         with pytest.raises(ValueError, match="has no value for each query; expected a mean over queries"):
@@ -947,18 +947,18 @@ def test_threads_do_not_matter(measure):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("measure", [*ALL, *CUT, NDCG(empty_query=0.5)], ids=repr)
-def test_a_bound_measure_keeps_nothing_of_scores(measure, weighted):
+def test_a_prepared_measure_keeps_nothing_of_scores(measure, weighted):
     """Whatever scores it has seen before."""
     labels, _, offsets = random_queries(6, n_queries=40, longest=30)
     random = np.random.default_rng(0)
     weights = random.integers(0, 3, len(labels)).astype(float) if weighted else None
-    bound = measure.bind(labels, offsets, weights, n_threads=2)
+    prepared = measure.prepare(labels, offsets, weights, n_threads=2)
     for _ in range(3):
         scores = random.integers(0, 9, len(labels)).astype(float)
         rows = labels, scores, offsets, weights
-        np.testing.assert_array_equal(bound.per_query(scores), measure.per_query(*rows))
-        assert bound.mean(scores) == measure.mean(*rows)
-        assert bound.signed_mean(scores) == measure.signed_mean(*rows)
+        np.testing.assert_array_equal(prepared.per_query(scores), measure.per_query(*rows))
+        assert prepared.mean(scores) == measure.mean(*rows)
+        assert prepared.signed_mean(scores) == measure.signed_mean(*rows)
 
 
 def test_better_rankings_score_higher():
@@ -1027,9 +1027,57 @@ def test_where_no_query_counts():
     assert RR([0, 0], [1, 2]) == 0.0
 
 
-def test_infinite_scores_have_their_rank():
+def test_a_score_of_plus_infinity_has_its_rank_and_one_of_minus_infinity_has_none():
     assert RR([0, 1, 0], [1.0, np.inf, -np.inf]) == 1.0
-    assert RR([0, 1, 1], [1.0, -np.inf, -np.inf]) == 0.5
+    assert RR([0, 1, 1], [1.0, -np.inf, -np.inf]) == 0.0
+
+
+# what a measure is divided by, of the labels of all rows and of the rows that have a rank
+DIVISORS = {
+    **{measure: lambda labels, at: 1.0 for measure in (DCG, ERR, RR)},
+    NDCG: lambda labels, at: reference.dcg(sorted(labels, reverse=True), at),
+    **{measure: lambda labels, at: sum(label >= 1 for label in labels) for measure in (AP, R)},
+    P: lambda labels, at: 1.0,
+}
+
+
+@pytest.mark.parametrize("ties", ["average", "worst", "input", "reverse"])
+@pytest.mark.parametrize("at", [None, 1, 3, 100])
+@pytest.mark.parametrize("measure", DIVISORS, ids=repr)
+def test_rows_that_were_not_retrieved_are_in_the_divisor_only(measure, at, ties):
+    random = np.random.default_rng(0)
+    measure, divisor = measure(at=at, ties=ties, empty_query=0), DIVISORS[measure]
+    for n in (1, 2, 5, 20, 90):
+        for share in (0.0, 0.3, 0.9, 1.0):
+            labels = random.integers(0, 4, n).astype(float)
+            scores = np.where(random.random(n) < share, -np.inf, random.integers(0, 4, n))
+            seen = scores > -np.inf
+            value = measure.of_query(labels, scores)
+            if not (labels[seen] > 0).any():
+                assert value == 0.0
+                continue
+            expected = measure.of_query(labels[seen], scores[seen])
+            expected *= divisor(labels[seen], at) / divisor(labels, at)
+            assert value == pytest.approx(expected, rel=1e-12)
+
+
+def test_rows_that_were_not_retrieved_are_the_last_tie_of_pairs():
+    labels, scores = np.array([0.0, 1, 2, 0, 1]), np.array([3.0, 2, -np.inf, -np.inf, 1])
+    low = np.where(scores > -np.inf, scores, 0.0)
+    for measure in (AUC, TopAUC @ [0, 1], PairAccuracy, KendallTau):
+        assert measure.of_query(labels, scores) == measure.of_query(labels, low)
+
+
+def test_rows_that_were_not_retrieved_have_no_place_to_swap():
+    with pytest.raises(ValueError, match="scores has -inf in row 1, which was not retrieved"):
+        P.deltas([0, 1], [1.0, -np.inf])
+
+
+def test_a_prepared_measure_forgets_what_was_retrieved_before():
+    prepared = P.prepare(np.array([1.0, 0, 1, 0]), one_query(4))
+    assert prepared.mean(np.array([3.0, 2, 1, 0])) == 0.5
+    assert prepared.mean(np.array([3.0, -np.inf, -np.inf, -np.inf])) == 1.0
+    assert prepared.mean(np.full(4, -np.inf)) == 0.0
 
 
 @pytest.mark.parametrize(

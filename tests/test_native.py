@@ -103,15 +103,15 @@ def test_bytes_are_these_for_ever():
         feature_names=["a", "é"],
         category_levels={1: ["x", 2]},
     )
-    node = "<dddqiiiiB7x"
+    node = "<dddqiiiiB3xf"
     expected = b"".join(
         [
             b"\x89RKT\r\n\x1a\n" + struct.pack("<IQdB", 1, 383, 0.5, 1),
             struct.pack("<Qqq", 16, 0, 1 + 2),
             struct.pack("<Q", 168),
-            struct.pack(node, 0.5, 0.0, 3.0, 5, 0, 1, 2, -1, 1),
-            struct.pack(node, 0.0, 1.0, 0.0, 2, -1, -1, -1, -1, 0),
-            struct.pack(node, 0.0, 2.0, 0.0, 3, -1, -1, -1, -1, 0),
+            struct.pack(node, 0.5, 0.0, 3.0, 5, 0, 1, 2, -1, 1, 0.0),
+            struct.pack(node, 0.0, 1.0, 0.0, 2, -1, -1, -1, -1, 0, 0.0),
+            struct.pack(node, 0.0, 2.0, 0.0, 3, -1, -1, -1, -1, 0, 0.0),
             struct.pack("<Q", 0),
             struct.pack("<Qhh", 4, -1, 2),
             struct.pack("<Qdd", 16, 2.0, 7.0),
@@ -213,6 +213,8 @@ BAD_NODES = {
     "gain is NaN": ({"gain": (0, np.nan)}, "gain must be finite"),
     "count": ({"count": (0, -1)}, "count must not be negative"),
     "missing_left": ({"missing_left": (0, 2)}, "missing_left must be 0 or 1"),
+    "cover is NaN": ({"cover": (0, np.nan)}, "cover must be finite and not negative"),
+    "cover below 0": ({"cover": (1, -1.0)}, "cover must be finite and not negative"),
     "no such bit set": ({"feature": (0, 1), "categories": (0, 0)}, "categories must be below 0"),
     "categories of another": ({"categories": (0, -2)}, "not zero"),
     "leaf with a cut": ({"cut": (1, 1.0)}, "not zero"),

@@ -64,9 +64,9 @@ def labels_for(objective, labels):
     return labels / 4.0 if isinstance(objective, Logistic) else labels
 
 
-def gradients_of(bound, scores):
+def gradients_of(prepared, scores):
     gradients, hessians = np.full(len(scores), np.nan), np.full(len(scores), np.nan)
-    bound.gradients(scores, gradients, hessians)
+    prepared.gradients(scores, gradients, hessians)
     return gradients, hessians
 
 
@@ -190,11 +190,11 @@ def test_labels_that_fit_pass():
 def test_rows_without_weight_raise():
     labels, weights, offsets = np.array([0.0, 1.0]), np.zeros(2), np.array([0, 2])
     with pytest.raises(ValueError, match="sample_weight has no positive entry"):
-        SquaredError().bind(labels, weights, offsets)
+        SquaredError().prepare(labels, weights, offsets)
     with pytest.raises(ValueError, match="positive label"):
-        Poisson().bind(labels, np.array([1.0, 0.0]), offsets).start()
+        Poisson().prepare(labels, np.array([1.0, 0.0]), offsets).start()
     with pytest.raises(ValueError, match="one class"):
-        Logistic(balanced=True).bind(labels, np.array([1.0, 0.0]), offsets)
+        Logistic(balanced=True).prepare(labels, np.array([1.0, 0.0]), offsets)
 
 
 @pytest.mark.parametrize(
@@ -210,14 +210,14 @@ def test_sums_that_no_float_holds_are_reported(labels, weights):
     """On all ranks, though none of them may have such a sum."""
     labels, weights = np.array(labels), None if weights is None else np.array(weights)
     with pytest.raises(ValueError, match="Scale y and sample_weight to a smaller range"):
-        SquaredError().bind(labels, weights, np.array([0, len(labels)])).start()
+        SquaredError().prepare(labels, weights, np.array([0, len(labels)])).start()
 
     def start(ranks):
         own = slice(ranks.rank, None, 2)
         offsets = np.array([0, len(labels[own])])
         share = Share.among(ranks, offsets, None)
         with pytest.raises(ValueError, match="Scale y and sample_weight to a smaller range"):
-            SquaredError().bind(
+            SquaredError().prepare(
                 labels[own], None if weights is None else weights[own], offsets, share=share
             ).start()
 
@@ -235,10 +235,10 @@ def test_sums_that_no_float_holds_are_reported(labels, weights):
 def test_derivatives_agree_with_finite_differences(objective, loss, held, parts, weighted):
     labels, weights, offsets, scores = make_queries(1, n_queries=8, weighted=weighted)
     labels = labels // parts if held == "uint8" else labels / parts
-    bound = objective.bind(labels, weights, offsets)
-    assert bound.narrow_labels.dtype == held
-    np.testing.assert_array_equal(bound.labels, labels)
-    gradients, hessians = gradients_of(bound, scores)
+    prepared = objective.prepare(labels, weights, offsets)
+    assert prepared.narrow_labels.dtype == held
+    np.testing.assert_array_equal(prepared.labels, labels)
+    gradients, hessians = gradients_of(prepared, scores)
     w = np.ones(len(labels)) if weights is None else weights
     slopes = np.array([slow.slope(loss, s, y) for s, y in zip(scores, labels, strict=True)])
     np.testing.assert_allclose(gradients, w * slopes, rtol=1e-6, atol=1e-8)
@@ -248,7 +248,7 @@ def test_derivatives_agree_with_finite_differences(objective, loss, held, parts,
         bends = np.array([slow.bend(loss, s, y) for s, y in zip(scores, labels, strict=True)])
         np.testing.assert_allclose(hessians, w * bends, rtol=1e-5, atol=1e-6)
     expected = slow.mean_loss(loss, labels, weights, scores)
-    assert bound.loss(scores) == pytest.approx(expected, rel=1e-13)
+    assert prepared.loss(scores) == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -256,11 +256,11 @@ def test_derivatives_agree_with_finite_differences(objective, loss, held, parts,
 def test_start_is_the_best_constant(objective, weighted):
     labels, weights, offsets, _ = make_queries(2, n_queries=9, weighted=weighted)
     labels = labels_for(objective, labels)
-    bound = objective.bind(labels, weights, offsets)
-    start = bound.start()
-    best = bound.loss(np.full(len(labels), start))
+    prepared = objective.prepare(labels, weights, offsets)
+    start = prepared.start()
+    best = prepared.loss(np.full(len(labels), start))
     for step in (-1e-3, 1e-3):
-        assert best <= bound.loss(np.full(len(labels), start + step)) + 1e-15
+        assert best <= prepared.loss(np.full(len(labels), start + step)) + 1e-15
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -268,29 +268,29 @@ def test_start_is_the_best_constant(objective, weighted):
 def test_start_and_loss_do_not_depend_on_the_order_of_rows(objective, weighted):
     labels, weights, offsets, scores = make_queries(3, weighted=weighted)
     labels = labels_for(objective, labels) * 0.7
-    bound = objective.bind(labels, weights, offsets)
+    prepared = objective.prepare(labels, weights, offsets)
     for seed in range(3):
         order = np.random.default_rng(seed).permutation(len(labels))
-        again = objective.bind(labels[order], None if weights is None else weights[order], offsets)
-        assert again.start() == bound.start()
-        assert again.loss(scores[order]) == bound.loss(scores)
+        again = objective.prepare(labels[order], None if weights is None else weights[order], offsets)
+        assert again.start() == prepared.start()
+        assert again.loss(scores[order]) == prepared.loss(scores)
 
 
 def test_balanced_classes_weigh_the_same():
     labels = np.array([0.0] * 9 + [1.0])
-    bound = Logistic(balanced=True).bind(labels, None, np.array([0, 10]))
-    gradients, hessians = gradients_of(bound, np.zeros(10))
-    assert bound.start() == 0.0
+    prepared = Logistic(balanced=True).prepare(labels, None, np.array([0, 10]))
+    gradients, hessians = gradients_of(prepared, np.zeros(10))
+    assert prepared.start() == 0.0
     np.testing.assert_allclose(gradients, [0.5 * 10 / 18] * 9 + [-0.5 * 10 / 2])
     np.testing.assert_allclose(hessians, [0.25 * 10 / 18] * 9 + [0.25 * 10 / 2])
     scores = np.linspace(-2, 2, 10)
     expected = slow.mean_loss(slow.logistic(10 / 2, 10 / 18), labels, None, scores)
-    assert bound.loss(scores) == pytest.approx(expected, rel=1e-13)
+    assert prepared.loss(scores) == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize(("label", "sign"), [(0.0, -1), (1.0, 1)])
 def test_one_class_starts_from_a_finite_score(label, sign):
-    start = Logistic().bind(np.full(5, label), None, np.array([0, 5])).start()
+    start = Logistic().prepare(np.full(5, label), None, np.array([0, 5])).start()
     assert 20 < sign * start < 21
 
 
@@ -298,10 +298,10 @@ def test_extreme_scores_stay_finite():
     labels, offsets = np.array([0.0, 1.0, 0.0, 1.0]), np.array([0, 4])
     scores = np.array([-1e4, -1e4, 1e4, 1e4])
     for objective in (Logistic(), RankNet(), LambdaMART(), LambdaMART(score_gap_norm=0.01, query_norm="log")):
-        bound = objective.bind(labels, None, offsets)
-        assert np.isfinite(gradients_of(bound, scores)).all()
-        assert (gradients_of(bound, scores)[1] >= 0).all()
-        assert np.isfinite(bound.loss(scores))
+        prepared = objective.prepare(labels, None, offsets)
+        assert np.isfinite(gradients_of(prepared, scores)).all()
+        assert (gradients_of(prepared, scores)[1] >= 0).all()
+        assert np.isfinite(prepared.loss(scores))
 
 
 def test_inverse_links():
@@ -404,7 +404,7 @@ def test_lambdas_agree_with_the_slow_twin(objective, weighted, queries):
     labels, scores, weights = np.array([row for query in queries for row in query], dtype=np.float64).T.copy()
     weights = weights + 0.5 if weighted else None
     offsets = np.concatenate([[0], np.cumsum([len(query) for query in queries])])
-    got = gradients_of(objective.bind(labels, weights, offsets), scores)
+    got = gradients_of(objective.prepare(labels, weights, offsets), scores)
     expected = slow_gradients(objective, labels, weights, offsets, scores)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
@@ -413,7 +413,7 @@ def test_lambdas_agree_with_the_slow_twin(objective, weighted, queries):
 @pytest.mark.parametrize("ties", [False, True])
 def test_lambdas_of_longer_queries_agree_with_the_slow_twin(objective, ties):
     labels, weights, offsets, scores = make_queries(4, n_queries=12, longest=150, weighted=True, ties=ties)
-    got = gradients_of(objective.bind(labels, weights, offsets), scores)
+    got = gradients_of(objective.prepare(labels, weights, offsets), scores)
     expected = slow_gradients(objective, labels, weights, offsets, scores)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
@@ -423,7 +423,7 @@ def test_lambdas_of_scores_far_apart_agree_with_the_slow_twin(objective):
     """No one scale holds the exponentials of all rows: e^600 apart, but neighbours still differ by little."""
     labels, _, offsets, scores = make_queries(17, n_queries=12, longest=60)
     scores += 300.0 / objective.sigma * np.random.default_rng(0).integers(-1, 2, len(scores))
-    got = gradients_of(objective.bind(labels, None, offsets), scores)
+    got = gradients_of(objective.prepare(labels, None, offsets), scores)
     expected = slow_gradients(objective, labels, None, offsets, scores)
     np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
 
@@ -433,7 +433,7 @@ def test_the_lambda_of_a_pair_is_right_to_a_few_units_of_single_precision(wrong)
     gaps = np.linspace(0.0, 86.0, 2001)
     scores, offsets = np.stack([gaps / 2, -gaps / 2], axis=1).ravel(), np.arange(0, 2 * len(gaps) + 1, 2)
     labels = np.tile([0.0, 1.0] if wrong else [1.0, 0.0], len(gaps))
-    gradients, hessians = gradients_of(RankNet().bind(labels, None, offsets), scores)
+    gradients, hessians = gradients_of(RankNet().prepare(labels, None, offsets), scores)
     rho, bend = 1 / (1 + np.exp(-gaps if wrong else gaps)), np.exp(-gaps) / (1 + np.exp(-gaps)) ** 2
     np.testing.assert_allclose(np.abs(gradients), np.repeat(rho, 2), rtol=5e-6)
     np.testing.assert_allclose(hessians, np.repeat(bend, 2), rtol=5e-6)
@@ -448,7 +448,8 @@ def test_gains_and_discounts_may_be_of_any_size(of, query_norm, factor):
     numbers = np.array([0.0, 1.0, 3.0, 7.0, 15.0] if of == "gain" else [15.0, 7.0, 3.0, 1.0, 0.0])
     plain, scaled = (
         gradients_of(
-            LambdaMART(measures.DCG(**{of: own}), query_norm=query_norm).bind(labels, None, offsets), scores
+            LambdaMART(measures.DCG(**{of: own}), query_norm=query_norm).prepare(labels, None, offsets),
+            scores,
         )
         for own in (numbers, factor * numbers)
     )
@@ -474,15 +475,15 @@ def test_rows_are_ranked_by_score_then_position(shape, n):
     rng = np.random.default_rng(18)
     labels, scores = rng.integers(0, 5, n).astype(np.float64), AWKWARD[shape](rng, n)
     order, offsets = slow.rank_rows(scores), np.array([0, n])
-    got = gradients_of(LambdaMART().bind(labels, None, offsets), scores)
-    ranked = gradients_of(LambdaMART().bind(labels[order], None, offsets), scores[order])
+    got = gradients_of(LambdaMART().prepare(labels, None, offsets), scores)
+    ranked = gradients_of(LambdaMART().prepare(labels[order], None, offsets), scores[order])
     np.testing.assert_array_equal([got[0][order], got[1][order]], ranked)
 
 
 @pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
 def test_lambdas_of_a_query_sum_to_zero(objective):
     labels, _, offsets, scores = make_queries(5)
-    gradients, hessians = gradients_of(objective.bind(labels, None, offsets), scores)
+    gradients, hessians = gradients_of(objective.prepare(labels, None, offsets), scores)
     sums = np.add.reduceat(gradients, offsets[:-1])
     assert np.abs(sums).max() <= 1e-7 * np.abs(gradients).max() * np.diff(offsets).max()
     assert (hessians >= 0).all()
@@ -491,7 +492,9 @@ def test_lambdas_of_a_query_sum_to_zero(objective):
 @pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
 def test_queries_that_teach_nothing_give_zeros(objective):
     labels = np.array([3.0, 2.0, 2.0, 2.0, 0.0, 0.0])
-    gradients, hessians = gradients_of(objective.bind(labels, None, np.array([0, 1, 4, 6])), np.arange(6.0))
+    gradients, hessians = gradients_of(
+        objective.prepare(labels, None, np.array([0, 1, 4, 6])), np.arange(6.0)
+    )
     np.testing.assert_array_equal(gradients, np.zeros(6))
     np.testing.assert_array_equal(hessians, np.zeros(6))
 
@@ -500,13 +503,13 @@ def test_queries_that_teach_nothing_give_zeros(objective):
 def test_threads_do_not_change_a_bit(objective):
     labels, weights, offsets, scores = make_queries(6, n_queries=100, weighted=True)
     labels = labels_for(objective, labels)
-    bound = objective.bind(labels, weights, offsets, 1)
-    gradients, hessians = gradients_of(bound, scores)
+    prepared = objective.prepare(labels, weights, offsets, 1)
+    gradients, hessians = gradients_of(prepared, scores)
     for n_threads in (2, 3, 4):
-        again = objective.bind(labels, weights, offsets, n_threads)
+        again = objective.prepare(labels, weights, offsets, n_threads)
         np.testing.assert_array_equal(gradients_of(again, scores), (gradients, hessians))
-        assert again.start() == bound.start()
-        assert again.loss(scores) == bound.loss(scores)
+        assert again.start() == prepared.start()
+        assert again.loss(scores) == prepared.loss(scores)
 
 
 def test_widths_of_registers_do_not_change_a_bit():
@@ -515,8 +518,8 @@ def test_widths_of_registers_do_not_change_a_bit():
         "labels, weights, offsets, scores = t.make_queries(19, longest=300, weighted=True)\n"
         "for objective in t.PAIRWISE:\n"
         "    for scale in (1.0, 100.0):\n"
-        "        bound = objective.bind(labels, weights, offsets)\n"
-        "        print(np.array(t.gradients_of(bound, scale * scores)).tobytes().hex())\n"
+        "        prepared = objective.prepare(labels, weights, offsets)\n"
+        "        print(np.array(t.gradients_of(prepared, scale * scores)).tobytes().hex())\n"
     )
     assert len(outputs_of(program)) == 1
 
@@ -525,25 +528,25 @@ def test_widths_of_registers_do_not_change_a_bit():
 def test_shuffled_queries_carry_their_gradients_along(objective):
     labels, weights, offsets, scores = make_queries(7, weighted=True)
     labels = labels_for(objective, labels)
-    bound = objective.bind(labels, weights, offsets)
+    prepared = objective.prepare(labels, weights, offsets)
     queries = np.random.default_rng(0).permutation(len(offsets) - 1)
     order = np.concatenate([np.arange(offsets[q], offsets[q + 1]) for q in queries])
-    again = objective.bind(
+    again = objective.prepare(
         labels[order], weights[order], np.concatenate([[0], np.cumsum(np.diff(offsets)[queries])])
     )
-    got, expected = gradients_of(again, scores[order]), gradients_of(bound, scores)
+    got, expected = gradients_of(again, scores[order]), gradients_of(prepared, scores)
     np.testing.assert_array_equal(got, [expected[0][order], expected[1][order]])
-    assert again.start() == bound.start()
-    assert again.loss(scores[order]) == bound.loss(scores)
+    assert again.start() == prepared.start()
+    assert again.loss(scores[order]) == prepared.loss(scores)
 
 
 @pytest.mark.parametrize("objective", PAIRWISE, ids=repr)
-def test_a_bound_objective_has_no_memory(objective):
+def test_a_prepared_objective_has_no_memory(objective):
     labels, weights, offsets, scores = make_queries(8, ties=True)
-    bound = objective.bind(labels, weights, offsets)
-    first = gradients_of(bound, scores)
-    gradients_of(bound, -scores)
-    np.testing.assert_array_equal(gradients_of(bound, scores), first)
+    prepared = objective.prepare(labels, weights, offsets)
+    first = gradients_of(prepared, scores)
+    gradients_of(prepared, -scores)
+    np.testing.assert_array_equal(gradients_of(prepared, scores), first)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -552,19 +555,19 @@ def test_ranknet_loss_agrees_with_the_slow_twin(objective, weighted):
     labels, weights, offsets, scores = make_queries(9, n_queries=10, weighted=weighted, ties=True)
     w = np.ones(len(labels)) if weights is None else weights
     expected = slow.pair_loss(labels, w, offsets, scores, objective.sigma, objective.truncation_level)
-    assert objective.bind(labels, weights, offsets).loss(scores) == pytest.approx(expected, rel=1e-13)
+    assert objective.prepare(labels, weights, offsets).loss(scores) == pytest.approx(expected, rel=1e-13)
 
 
 def test_ranknet_gradients_are_the_derivatives_of_its_loss():
     labels, _, offsets, scores = make_queries(10, n_queries=4, longest=8)
-    bound = RankNet(sigma=1.5).bind(labels, None, offsets)
-    gradients, hessians = gradients_of(bound, scores)
+    prepared = RankNet(sigma=1.5).prepare(labels, None, offsets)
+    gradients, hessians = gradients_of(prepared, scores)
     n_pairs = sum(len(list(slow.pairs(labels[a:b], scores[a:b]))) for a, b in pairwise(offsets))
 
     def loss(row, step):
         moved = scores.copy()
         moved[row] += step
-        return n_pairs * bound.loss(moved)
+        return n_pairs * prepared.loss(moved)
 
     for row in range(len(labels)):
         slope = (loss(row, 1e-5) - loss(row, -1e-5)) / 2e-5
@@ -576,9 +579,9 @@ def test_ranknet_gradients_are_the_derivatives_of_its_loss():
 def test_lambdamart_loss_is_what_the_measure_lacks():
     labels, weights, offsets, scores = make_queries(11, weighted=True)
     for measure in (measures.NDCG @ 5, measures.DCG @ 5):
-        bound = LambdaMART(measure=measure).bind(labels, weights, offsets)
+        prepared = LambdaMART(measure=measure).prepare(labels, weights, offsets)
         mean = measure.mean(labels, scores, offsets, weights)
-        assert bound.loss(scores) == (1 - mean if measure == measures.NDCG @ 5 else -mean)
+        assert prepared.loss(scores) == (1 - mean if measure == measures.NDCG @ 5 else -mean)
 
 
 def test_cut_deltas_are_the_changes_of_the_measure():
@@ -586,7 +589,7 @@ def test_cut_deltas_are_the_changes_of_the_measure():
     labels, scores = rng.integers(0, 5, 12).astype(np.float64), rng.normal(size=12)
     measure = measures.NDCG @ 4
     objective = LambdaMART(measure=measure, truncation_level=None, delta="cut")
-    gradients, _ = gradients_of(objective.bind(labels, None, np.array([0, 12])), scores)
+    gradients, _ = gradients_of(objective.prepare(labels, None, np.array([0, 12])), scores)
     deltas, expected = np.abs(measure.deltas(labels, scores)), np.zeros(12)
     for _, _, i, j in slow.pairs(labels, scores):
         better, worse = (i, j) if labels[i] > labels[j] else (j, i)
@@ -606,10 +609,10 @@ def test_sigma_only_scales_the_scores(objective, sigma):
     leaf = np.random.default_rng(0).integers(0, 4, len(labels))
 
     def train(sigma):
-        bound = as_objective(objective, sigma=sigma).bind(labels, None, offsets)
+        prepared = as_objective(objective, sigma=sigma).prepare(labels, None, offsets)
         s = np.zeros(len(labels))
         for round_ in range(4):
-            gradients, hessians = gradients_of(bound, s)
+            gradients, hessians = gradients_of(prepared, s)
             leaves = (leaf + (labels > round_)) % 4
             values = -np.bincount(leaves, gradients, 4) / np.bincount(leaves, hessians, 4)
             s += 0.3 * values[leaves]
@@ -621,7 +624,7 @@ def test_sigma_only_scales_the_scores(objective, sigma):
 def test_tiny_sums_of_lambdas_are_normed():
     labels, _, offsets, scores = make_queries(4, n_queries=5)
     plain, normed = (
-        gradients_of(LambdaMART(sigma=1e-30, query_norm=norm).bind(labels, None, offsets), scores)[0]
+        gradients_of(LambdaMART(sigma=1e-30, query_norm=norm).prepare(labels, None, offsets), scores)[0]
         for norm in ("none", "log")
     )
     np.testing.assert_allclose(normed, plain / np.log(2), rtol=1e-6)
@@ -635,9 +638,9 @@ def make_classes(n_classes, n_rows=300, scale=3.0, weighted=False, seed=0):
     return labels, weights, np.array([0, n_rows]), scores
 
 
-def class_gradients_of(bound, scores):
+def class_gradients_of(prepared, scores):
     gradients, hessians = np.full((2, *scores.shape), np.nan)
-    bound.gradients(scores, gradients, hessians)
+    prepared.gradients(scores, gradients, hessians)
     return gradients, hessians
 
 
@@ -650,36 +653,36 @@ def test_classes_agree_with_the_slow_twin(n_classes, scale, balanced, weighted):
     if weighted:
         weights[: 2 * n_classes] = 1.0
     w = np.ones(len(labels)) if weights is None else weights
-    bound = Softmax(n_classes, balanced).bind(labels, weights, offsets)
+    prepared = Softmax(n_classes, balanced).prepare(labels, weights, offsets)
     of_class = np.bincount(labels.astype(int), w) / w.sum()
     of_classes = 1 / (n_classes * of_class) if balanced else np.ones(n_classes)
     rows = [slow.softmax(s, int(y), of_classes) for s, y in zip(scores.T, labels, strict=True)]
-    gradients, hessians = class_gradients_of(bound, scores)
+    gradients, hessians = class_gradients_of(prepared, scores)
     np.testing.assert_allclose(gradients.T, w[:, None] * [row[1] for row in rows], rtol=1e-13)
     np.testing.assert_allclose(hessians.T, w[:, None] * [row[2] for row in rows], rtol=1e-13)
     expected = sum(weight * row[0] for weight, row in zip(w, rows, strict=True)) / w.sum()
-    assert bound.loss(scores) == pytest.approx(float(expected), rel=1e-13)
+    assert prepared.loss(scores) == pytest.approx(float(expected), rel=1e-13)
     shares = np.log(of_class) if not balanced else np.zeros(n_classes)
-    np.testing.assert_allclose(bound.start(), shares, rtol=1e-13)
+    np.testing.assert_allclose(prepared.start(), shares, rtol=1e-13)
     np.testing.assert_allclose(Softmax(n_classes).inverse_link(scores).sum(axis=0), 1.0, rtol=1e-13)
 
 
 def test_gradients_of_classes_are_the_slopes_of_the_loss():
     labels, weights, offsets, scores = make_classes(4, 40, 1.0, weighted=True)
-    bound = Softmax(4).bind(labels, weights, offsets)
-    gradients, _ = class_gradients_of(bound, scores)
+    prepared = Softmax(4).prepare(labels, weights, offsets)
+    gradients, _ = class_gradients_of(prepared, scores)
     for k, row in np.ndindex(*scores.shape):
         moved = [scores.copy(), scores.copy()]
         moved[0][k, row] += 1e-5
         moved[1][k, row] -= 1e-5
-        slope = (bound.loss(moved[0]) - bound.loss(moved[1])) / 2e-5 * bound.total_weight
+        slope = (prepared.loss(moved[0]) - prepared.loss(moved[1])) / 2e-5 * prepared.total_weight
         assert slope == pytest.approx(gradients[k, row], rel=1e-5, abs=1e-7)
 
 
 def test_the_steps_of_two_classes_are_together_that_of_log_odds():
     labels, _, offsets, scores = make_classes(2)
-    gradients, hessians = class_gradients_of(Softmax(2).bind(labels, None, offsets), scores)
-    of_odds = gradients_of(Logistic().bind(labels, None, offsets), scores[1] - scores[0])
+    gradients, hessians = class_gradients_of(Softmax(2).prepare(labels, None, offsets), scores)
+    of_odds = gradients_of(Logistic().prepare(labels, None, offsets), scores[1] - scores[0])
     steps = (-gradients / hessians)[:, np.abs(of_odds[0]) > 1e-6]
     expected = (-of_odds[0] / of_odds[1])[np.abs(of_odds[0]) > 1e-6]
     np.testing.assert_allclose(steps[1] - steps[0], expected, rtol=1e-12)
@@ -687,23 +690,23 @@ def test_the_steps_of_two_classes_are_together_that_of_log_odds():
 
 def test_classes_far_apart_stay_finite():
     scores = np.array([[1e300, -1e300, 0.0], [0.0, 1e300, -800.0], [-1e300, 1e300, 800.0]])
-    bound = Softmax(3).bind(np.array([0.0, 0.0, 1.0]), None, np.array([0, 3]))
-    gradients, hessians = class_gradients_of(bound, scores)
+    prepared = Softmax(3).prepare(np.array([0.0, 0.0, 1.0]), None, np.array([0, 3]))
+    gradients, hessians = class_gradients_of(prepared, scores)
     assert np.isfinite(gradients).all()
     assert (hessians >= 0).all()
     np.testing.assert_allclose(gradients.sum(axis=0), 0.0, atol=1e-15)
-    assert np.isfinite(bound.loss(scores))
+    assert np.isfinite(prepared.loss(scores))
 
 
 def test_threads_and_widths_do_not_change_a_bit_of_classes():
     labels, weights, offsets, scores = make_classes(7, 1001, weighted=True)
-    one, more = (class_gradients_of(Softmax(7).bind(labels, weights, offsets, n), scores) for n in (1, 3))
+    one, more = (class_gradients_of(Softmax(7).prepare(labels, weights, offsets, n), scores) for n in (1, 3))
     np.testing.assert_array_equal(one, more)
     program = (
         "import numpy as np, test_objectives as t\n"
         "labels, weights, offsets, scores = t.make_classes(7, 301, weighted=True)\n"
-        "bound = t.Softmax(7).bind(labels, weights, offsets)\n"
-        "print(np.array(t.class_gradients_of(bound, scores)).tobytes().hex(), bound.loss(scores))\n"
+        "prepared = t.Softmax(7).prepare(labels, weights, offsets)\n"
+        "print(np.array(t.class_gradients_of(prepared, scores)).tobytes().hex(), prepared.loss(scores))\n"
         "print(t.Softmax(7).inverse_link(scores).tobytes().hex())\n"
     )
     assert len(outputs_of(program)) == 1
@@ -711,7 +714,7 @@ def test_threads_and_widths_do_not_change_a_bit_of_classes():
 
 def test_a_class_without_weight_cannot_be_balanced():
     with pytest.raises(ValueError, match="y lacks a class in the rows of positive sample_weight"):
-        Softmax(3, balanced=True).bind(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1, 0]), np.array([0, 3]))
+        Softmax(3, balanced=True).prepare(np.array([0.0, 1.0, 2.0]), np.array([1.0, 1, 0]), np.array([0, 3]))
 
 
 def test_one_grade_more_or_ten_thousand():
@@ -719,14 +722,14 @@ def test_one_grade_more_or_ten_thousand():
     labels, _, offsets, scores = make_queries(14)
     linear = LambdaMART(measure=measures.NDCG(gain="linear") @ 10)
     np.testing.assert_allclose(
-        gradients_of(linear.bind(labels * 1e4, None, offsets), scores),
-        gradients_of(linear.bind(labels, None, offsets), scores),
+        gradients_of(linear.prepare(labels * 1e4, None, offsets), scores),
+        gradients_of(linear.prepare(labels, None, offsets), scores),
         rtol=1e-5,
         atol=1e-7,
     )
     np.testing.assert_array_equal(
-        gradients_of(RankNet().bind(np.exp(labels) - 7, None, offsets), scores),
-        gradients_of(RankNet().bind(labels, None, offsets), scores),
+        gradients_of(RankNet().prepare(np.exp(labels) - 7, None, offsets), scores),
+        gradients_of(RankNet().prepare(labels, None, offsets), scores),
     )
 
 
@@ -734,7 +737,7 @@ def test_a_long_query_with_truncation():
     rng = np.random.default_rng(15)
     n = 200_000
     labels, scores = rng.integers(0, 3, n).astype(np.float64), rng.normal(size=n)
-    gradients, hessians = gradients_of(LambdaMART().bind(labels, None, np.array([0, n])), scores)
+    gradients, hessians = gradients_of(LambdaMART().prepare(labels, None, np.array([0, n])), scores)
     assert np.isfinite(gradients).all()
     assert abs(math.fsum(gradients)) < 1e-6 * np.abs(gradients).sum()
     assert (hessians >= 0).all()
@@ -759,8 +762,8 @@ def test_ties_below_the_level_and_the_cutoff_may_stand_in_any_order(objective):
         np.repeat([3.0, 2.5, 1.0, 0.5, 0.1, 0.0], [1, 1, 1, 1, 1, 55]),
     )
     order = np.append(np.arange(5), 5 + rng.permutation(55))
-    got = gradients_of(objective.bind(labels[order], None, np.array([0, 60])), scores)
-    gradients, hessians = gradients_of(objective.bind(labels, None, np.array([0, 60])), scores)
+    got = gradients_of(objective.prepare(labels[order], None, np.array([0, 60])), scores)
+    gradients, hessians = gradients_of(objective.prepare(labels, None, np.array([0, 60])), scores)
     np.testing.assert_allclose(got, [gradients[order], hessians[order]], rtol=1e-5, atol=1e-6)
 
 
@@ -768,7 +771,7 @@ def test_scores_that_are_not_numbers_are_passed_on():
     labels, _, offsets, scores = make_queries(16, n_queries=3, longest=50)
     scores[::5] = np.nan
     for objective in PAIRWISE:
-        gradients, _ = gradients_of(objective.bind(labels, None, offsets), scores)
+        gradients, _ = gradients_of(objective.prepare(labels, None, offsets), scores)
         assert np.isnan(gradients).any()
 
 
@@ -777,11 +780,11 @@ def test_where_all_hessians_are_one_it_need_be_written_once(loss):
     rng = np.random.default_rng(0)
     labels, scores, offsets = rng.normal(size=50), rng.normal(size=50), np.array([0, 50])
     gradients, hessians = np.empty((2, 50)), (np.full(50, 7.0), np.full(1, 7.0))
-    bound = as_objective(loss).bind(labels, None, offsets)
-    assert bound.one_hessian
+    prepared = as_objective(loss).prepare(labels, None, offsets)
+    assert prepared.one_hessian
     for own, written in zip(gradients, hessians, strict=True):
-        bound.gradients(scores, own, written)
+        prepared.gradients(scores, own, written)
         assert (written == 1.0).all()
     assert (gradients[0] == gradients[1]).all()
-    assert not as_objective(loss).bind(labels, np.ones(50), offsets).one_hessian
-    assert not as_objective("poisson").bind(np.ones(50), None, offsets).one_hessian
+    assert not as_objective(loss).prepare(labels, np.ones(50), offsets).one_hessian
+    assert not as_objective("poisson").prepare(np.ones(50), None, offsets).one_hessian

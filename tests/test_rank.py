@@ -118,12 +118,31 @@ def test_ids_in_the_index_and_rows_by_position(fitted, rows):
     X, _, qid = rows
     frame = pd.DataFrame(X, index=pd.Index(qid, name="qid"))
     expected = fitted.rank(X, qid)
-    assert fitted.rank(frame).equals(expected)
+    by_query = expected.set_axis(pd.Index(expected["query"], name="qid"))
+    pd.testing.assert_frame_equal(fitted.rank(frame), by_query)
     labelled = pd.DataFrame(X, index=np.arange(len(X)) + 1000)
-    assert fitted.rank(labelled, qid).equals(expected)
-    assert fitted.rank(frame, pd.Categorical(qid)).equals(expected)
+    pd.testing.assert_frame_equal(
+        fitted.rank(labelled, qid), expected.set_axis(expected["row"].to_numpy() + 1000)
+    )
+    pd.testing.assert_frame_equal(fitted.rank(frame, pd.Categorical(qid)), by_query)
     with pytest.raises(ValueError, match="disagree"):
         fitted.rank(frame, np.roll(qid, 1))
+
+
+def test_the_table_has_the_ids_of_the_documents(fitted, rows):
+    X, _, qid = rows
+    ids = np.array([f"d{row}" for row in np.random.default_rng(1).permutation(len(X))])
+    frame = pd.DataFrame(X, index=pd.MultiIndex.from_arrays([qid, ids], names=["qid", "document"]))
+    for exits in (None, EarlyExit(every=2, drop=0.5)):
+        expected = fitted.rank(X, qid, early_exit=exits)
+        table = fitted.rank(X, qid, ids=ids, early_exit=exits)
+        assert list(table) == ["query", "row", "id", "rank", "score"]
+        assert list(table["id"]) == list(ids[expected["row"]])
+        pd.testing.assert_frame_equal(table.drop(columns="id"), expected)
+        kept = fitted.rank(frame, early_exit=exits)
+        assert list(kept.index.get_level_values("document")) == list(table["id"])
+    with pytest.raises(ValueError, match="ids has length 1; expected one document id per row, 144 in all"):
+        fitted.rank(X, qid, ids=ids[:1])
 
 
 def test_threads_change_nothing(fitted, rows, monkeypatch):

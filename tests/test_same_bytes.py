@@ -148,7 +148,7 @@ DIGESTS = {
     "by auc": "9c3a1d49ece50690",
     "by p@5": "6a50e79f646a9e0f",
     "by top_auc@[0,5]": "980877b65b63fb01",
-    "by kendall_tau": "56160936514eec8f",
+    "by kendall_tau": "26c0da3c2dedbcf3",
     "by recall@10": "63f90c627b2e23d8",
     "lambdaloss": "3ceed8a7720b1d25",
     "ranknet": "715c9d66d7e6295b",

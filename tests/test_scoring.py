@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from ranktrees import HistGBRTRegressor
 from ranktrees.model import scoring
 from ranktrees.model.ensemble import Ensemble
 from reference import scoring as reference
@@ -286,3 +287,11 @@ def test_one_thread_scores_in_a_forked_child():
     if child == 0:
         os._exit(ensemble.predict(X, 1).tobytes() != expected.tobytes())
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_rows_of_a_sparse_matrix_are_read_where_they_are(monkeypatch):
+    dense = np.random.default_rng(0).integers(0, 3, (scoring.ROWS_PER_THREAD * 2 + 7, 4)).astype(np.float64)
+    ensemble = HistGBRTRegressor(max_iter=3, random_state=0).fit(dense, dense[:, 1] + dense[:, 3]).ensemble_
+    X, expected = sparse.csr_array(dense), ensemble.predict(dense)
+    monkeypatch.setattr(type(X), "__getitem__", None)
+    np.testing.assert_array_equal(ensemble.predict(X), expected)

@@ -1,9 +1,11 @@
-"""What an extension is compiled from, as the compiler itself sees it."""
+"""What an extension is compiled from, as the compiler itself sees it, and which module imports which."""
 
+import ast
 import importlib.util
 import re
 import shutil
 import subprocess
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,17 @@ def test_a_change_compiles_what_it_touches(uses):
     assert by_file["growth.pxd"] == {"growth", "growth_over_ranks"}
     every = {path.name for path in CORE.rglob("*") if path.suffix in (".h", ".pxd", ".pxi")}
     assert set(by_file) == every  # nothing lies about that no kernel uses
+
+
+def test_modules_import_one_another_one_way():
+    """Also where only types are imported. The error names a circle."""
+    files = sorted((ROOT / "src" / "ranktrees").rglob("*.py"))
+    modules = {".".join(path.relative_to(ROOT / "src").with_suffix("").parts): path for path in files}
+    modules = {name.removesuffix(".__init__"): path for name, path in modules.items()}
+    imported = {name: set() for name in modules}
+    for name, path in modules.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                names = (f"{node.module}.{alias.name}" for alias in node.names)
+                imported[name] |= {each if each in modules else node.module for each in names}
+    tuple(TopologicalSorter(imported).static_order())

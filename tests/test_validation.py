@@ -1,5 +1,6 @@
 """What users may pass, what is refused and with which message, and what the code below receives."""
 
+import copy
 import pickle
 import warnings
 from datetime import date, timedelta
@@ -631,6 +632,11 @@ def test_nulls_are_missing(frame):
     assert_array_equal(rows, [[1, np.nan, np.nan], [np.nan, 0.5, np.nan], [3, 1.5, np.nan]])
 
 
+def test_columns_that_know_to_have_no_nulls_are_not_searched(monkeypatch):
+    monkeypatch.setattr(pl.Series, "is_null", None)
+    assert_array_equal(rows_of(pl.DataFrame({"a": [1, 2], "b": [0.5, np.nan]})), [[1, 0.5], [2, np.nan]])
+
+
 @pytest.mark.parametrize(
     "column",
     [
@@ -915,6 +921,106 @@ def test_columns_must_stay_categories():
     numbers = Ranker()
     check_rows(numbers, X.assign(c=1.0), reset=True)
     refused(lambda: check_rows(numbers, X, reset=False), "column 'c' of X", "category")
+
+
+WITHOUT_NAMES = pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+KNOWN = {"n": [0.5, 1.5, 2.5], "c": ["u", "v", "w"], "d": [10, 20, 30], "e": [0, 1, 2]}
+
+
+def fitted_to_categories(*names):
+    ranker = Ranker()
+    ranker._takes_codes = True
+    X = pd.DataFrame({name: KNOWN[name] for name in names}).astype(dict.fromkeys(names[1:], "category"))
+    check_rows(ranker, X, reset=True)
+    return ranker
+
+
+@WITHOUT_NAMES
+@pytest.mark.parametrize(
+    "X",
+    [
+        np.array([[1, 2], [np.nan, np.nan], [3, 0]]),
+        np.array([[1, 2], [np.nan, np.nan], [3, 0]], np.float32),
+        np.array([[1, 2], [None, pd.NA], [3, np.float32(0)]], object),
+        np.ma.masked_invalid([[1, 2], [np.nan, np.nan], [3, 0]]),
+        [[1, 2], [None, None], [3, 0]],
+        np.array([[1, "w"], [np.nan, None], [3.0, "u"]], object),
+        np.array([[1, "w"], [np.nan, "unseen"], [3.0, "u"]], object),
+        np.ma.MaskedArray(np.array([[1, "w"], ["", 5], [3.0, "u"]], object), [[0, 0], [1, 1], [0, 0]]),
+        [(1, "w"), (None, float("nan")), (np.int64(3), np.str_("u"))],
+    ],
+)
+def test_an_array_has_levels_or_codes_in_category_columns(X):
+    before = copy.deepcopy(X)
+    rows = check_rows(fitted_to_categories("n", "c"), X, reset=False)
+    assert_array_equal(rows, [[1, 2], [np.nan, np.nan], [3, 0]])
+    assert rows.dtype.kind == "f"
+    assert repr(X) == repr(before)
+
+
+@WITHOUT_NAMES
+def test_codes_of_an_array_of_floats_are_not_copied():
+    X = np.asfortranarray([[1, 2], [np.nan, np.nan], [3, 0]])
+    assert check_rows(fitted_to_categories("n", "c"), X, reset=False) is X
+
+
+def test_an_array_of_words_alone_has_levels():
+    ranker = Ranker()
+    ranker._takes_codes = True
+    check_rows(ranker, pd.DataFrame({0: KNOWN["c"], 1: KNOWN["c"]}).astype("category"), reset=True)
+    assert_array_equal(
+        check_rows(ranker, np.array([["w", "u"], ["", "v"]]), reset=False), [[2, 0], [np.nan, 1]]
+    )
+
+
+@WITHOUT_NAMES
+@pytest.mark.parametrize("dtype", [np.float64, object])
+def test_numbers_that_are_levels_and_codes_alike_are_both(dtype):
+    X = np.array([[1, 2], [0, 0], [0, None]], dtype)
+    rows = check_rows(fitted_to_categories("n", "e"), X, reset=False)
+    assert_array_equal(rows[:, 1], [2, 0, np.nan])
+
+
+def test_a_category_column_without_levels_is_missing_in_an_array():
+    ranker = Ranker()
+    ranker._takes_codes = True
+    check_rows(ranker, pd.DataFrame({0: pd.Categorical([None, None])}), reset=True)
+    for X in (np.full((2, 1), np.nan), np.array([["u"], [None]], object)):
+        assert_array_equal(check_rows(ranker, X, reset=False), [[np.nan]] * 2)
+    refused(lambda: check_rows(ranker, np.zeros((2, 1)), reset=False), "holds 0;", "NaN")
+
+
+@WITHOUT_NAMES
+@pytest.mark.parametrize("kind", [np.array, lambda X: np.array(X, object), list])
+@pytest.mark.parametrize(
+    ("name", "value", "parts"),
+    [
+        ("c", 3, ("holds 3;", "below 3", "NaN")),
+        ("c", -1, ("holds -1;",)),
+        ("c", 0.5, ("holds 0.5;",)),
+        ("e", 3, ("holds 3;", "below 3", "NaN")),
+        ("d", 20, ("numbers", "10", "codes from 0 to 2", "RecordScorer", "predict of the ensemble")),
+        ("d", 1, ("numbers", "10", "codes from 0 to 2")),
+    ],
+)
+def test_numbers_that_are_no_codes_or_may_be_levels_are_refused(kind, name, value, parts):
+    ranker = fitted_to_categories("n", name)
+    refused(lambda: check_rows(ranker, kind([[1.0, value]]), reset=False), f"column '{name}' of X", *parts)
+
+
+@WITHOUT_NAMES
+def test_an_array_with_levels_and_codes_in_one_column_is_refused():
+    ranker = fitted_to_categories("n", "c")
+    refused(lambda: check_rows(ranker, [[1, "u"], [2, 1]], reset=False), "holds 1, a number", "kind str")
+    refused(lambda: check_rows(ranker, np.array([["1", "u"]]), reset=False), "column 0 of X", "'1'")
+
+
+@WITHOUT_NAMES
+def test_a_sparse_matrix_has_no_category_columns():
+    ranker = fitted_to_categories("n", "c")
+    X = sp.csr_array(np.ones((2, 2)))
+    refused(lambda: check_rows(ranker, X, reset=False), "'c'", "data frame or an array", "X.toarray()")
+    assert_array_equal(check_rows(ranker, X.toarray(), reset=False), np.ones((2, 2)))
 
 
 # --------------------------------------------------------------------------------------- labels and weights

@@ -19,6 +19,7 @@ from ranktrees import (
     LambdaMARTRanker,
     contributions,
     dump_xgboost,
+    interactions,
     load_xgboost,
     make_ranking,
     tree_table,
@@ -128,6 +129,8 @@ def test_categories_of_xgboost(one_hot):
     ensemble = load_xgboost(booster)
     for each in (rows, hard):
         assert_close(ensemble.predict(each), margins(booster, each, kinds))
+        theirs = booster.predict(matrix(each[:20], kinds), pred_contribs=True)
+        np.testing.assert_allclose(contributions(ensemble, each[:20]).values, theirs[:, :-1], atol=1e-5)
 
 
 def of_frame(sites=("uk", "fr", "", "unused"), **settings):
@@ -321,6 +324,25 @@ def test_xgboost_knows_what_training_saw(tmp_path):
     ours = model.ensemble_.feature_importances()
     np.testing.assert_allclose([gains.get(f"f{j}", 0) for j in range(6)], ours, rtol=1e-4)
     np.testing.assert_allclose(load_xgboost(booster).feature_importances(), ours, rtol=1e-4)
+
+
+@pytest.mark.parametrize("objective", ["reg:squarederror", "rank:ndcg"])
+def test_contributions_are_xgboosts(objective, tmp_path):
+    """The sides of a split weigh as their hessians, which only for a squared error are numbers of rows."""
+    rows = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    params = {"objective": objective, "nthread": 1, "max_leaves": 12, "seed": 0}
+    booster = xgboost.train(params, matrix(rows, label=Y, qid=QID), 8)
+    ensemble = load_xgboost(booster)
+    parts, start = contributions(ensemble, rows[:30])
+    theirs = booster.predict(matrix(rows[:30]), pred_contribs=True)
+    np.testing.assert_allclose(np.column_stack([parts, start]), theirs, atol=1e-5)
+    pairs = booster.predict(matrix(rows[:30]), pred_interactions=True)[:, :-1, :-1]
+    np.testing.assert_allclose(interactions(ensemble, rows[:30]), pairs, atol=1e-5)
+    again = EnsembleRanker(Ensemble.from_bytes(ensemble.to_bytes()))
+    assert contributions(again, rows[:30]).values.tobytes() == parts.tobytes()
+    dump_xgboost(again, tmp_path / "model.json")
+    written = xgboost.Booster(model_file=tmp_path / "model.json")
+    np.testing.assert_allclose(written.predict(matrix(rows[:30]), pred_contribs=True), theirs, atol=1e-5)
 
 
 def test_all_trees_of_a_booster_are_taken():

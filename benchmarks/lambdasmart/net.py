@@ -73,7 +73,7 @@ class LambdaRankNet(RegressorMixin, BaseEstimator):
         V, b, w = self.weights_
         hidden = np.tanh(X @ V + b)
         gradients, hessians = np.empty((2, len(y)))
-        FORCES.bind(y, None, offsets).gradients(hidden @ w, gradients, hessians)
+        FORCES.prepare(y, None, offsets).gradients(hidden @ w, gradients, hessians)
         gradients /= len(offsets) - 1
         back = gradients[:, None] * w * (1 - hidden**2)
         downwards = (X.T @ back, back.sum(axis=0), hidden.T @ gradients)

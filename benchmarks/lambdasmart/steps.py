@@ -65,7 +65,7 @@ def course(lab, name, model, parts):
             others = {"X_val": parts.validation.X, "y_val": parts.validation.labels}
         fit = fitted(model, parts.train, 0, **others)
         _, offsets = query_offsets(parts.train.qid, len(parts.train.qid))
-        forces = FORCES.bind(parts.train.y, None, offsets)
+        forces = FORCES.prepare(parts.train.y, None, offsets)
         before = np.zeros(len(parts.train.y))
         gradients, hessians = np.empty((2, len(before)))
         weights, lines = [], []

@@ -10,6 +10,7 @@ from ranktrees.estimators import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     RandomForestRanker,
+    RecordScorer,
 )
 from ranktrees.estimators.parameters import look_up_in_package as _look_up
 from ranktrees.evaluation.best import best_rows
@@ -24,6 +25,13 @@ from ranktrees.evaluation.model_selection import (
     train_test_split_by_query,
 )
 from ranktrees.evaluation.picking import pick_early_exit
+from ranktrees.evaluation.trec import (
+    dump_trec_qrels,
+    dump_trec_run,
+    judged_rows,
+    load_trec_qrels,
+    load_trec_run,
+)
 from ranktrees.formats.catboost import load_catboost
 from ranktrees.formats.elasticsearch import dump_elasticsearch
 from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
@@ -31,7 +39,7 @@ from ranktrees.formats.onnx import dump_onnx
 from ranktrees.formats.ranklib import dump_ranklib
 from ranktrees.formats.solr import dump_solr
 from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
-from ranktrees.inspection import contributions, tree_table
+from ranktrees.inspection import contributions, interactions, tree_table
 from ranktrees.measures import as_measure
 from ranktrees.meta import (
     BlendRanker,
@@ -63,6 +71,7 @@ __all__ = [
     "QueryKFold",
     "QueryShuffleSplit",
     "RandomForestRanker",
+    "RecordScorer",
     "WithSourceRows",
     "as_measure",
     "best_rows",
@@ -75,11 +84,17 @@ __all__ = [
     "dump_onnx",
     "dump_ranklib",
     "dump_solr",
+    "dump_trec_qrels",
+    "dump_trec_run",
     "dump_xgboost",
+    "interactions",
+    "judged_rows",
     "load_catboost",
     "load_letor",
     "load_letor_folds",
     "load_lightgbm",
+    "load_trec_qrels",
+    "load_trec_run",
     "load_xgboost",
     "make_clicks",
     "make_ranking",

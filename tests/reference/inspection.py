@@ -1,6 +1,6 @@
 """Shapley values by their definition: a sum over all sets of features."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 from math import factorial
 
 import numpy as np
@@ -22,13 +22,13 @@ def expected(ensemble, t, row, known, i=0):
     return np.average(sides, weights=nodes["count"][[left, right]])
 
 
+def value(ensemble, row, known):
+    total = sum(expected(ensemble, t, row, known) for t in range(ensemble.n_trees))
+    return ensemble.base + (total / max(ensemble.n_trees, 1) if ensemble.average else total)
+
+
 def contributions(ensemble, X):
-    n, n_trees = ensemble.n_features, ensemble.n_trees
-
-    def value(row, known):
-        total = sum(expected(ensemble, t, row, known) for t in range(n_trees))
-        return ensemble.base + (total / max(n_trees, 1) if ensemble.average else total)
-
+    n = ensemble.n_features
     parts = np.zeros((len(X), n))
     for row, out in zip(X, parts, strict=True):
         for feature in range(n):
@@ -36,8 +36,32 @@ def contributions(ensemble, X):
             for size in range(n):
                 weight = factorial(size) * factorial(n - size - 1) / factorial(n)
                 for known in combinations(others, size):
-                    out[feature] += weight * (value(row, {*known, feature}) - value(row, known))
-    return parts, np.array([value(row, ()) for row in X])
+                    out[feature] += weight * (
+                        value(ensemble, row, {*known, feature}) - value(ensemble, row, known)
+                    )
+    return parts, np.array([value(ensemble, row, ()) for row in X])
+
+
+def interactions(ensemble, X):
+    n = ensemble.n_features
+    pairs = np.zeros((len(X), n, n))
+    for row, out in zip(X, pairs, strict=True):
+        values = {
+            known: value(ensemble, row, known)
+            for size in range(n + 1)
+            for known in combinations(range(n), size)
+        }
+        for i, j in permutations(range(n), 2):
+            for known in values:
+                if i not in known and j not in known:
+                    with_i, with_j, with_both = (
+                        values[tuple(sorted({*known, *more}))] for more in ((i,), (j,), (i, j))
+                    )
+                    weight = factorial(len(known)) * factorial(n - len(known) - 2) / factorial(n - 1) / 2
+                    out[i, j] += weight * (with_both - with_i - with_j + values[known])
+    own = np.arange(n)
+    pairs[:, own, own] = contributions(ensemble, X)[0] - pairs.sum(axis=2)
+    return pairs
 
 
 def moved(ensemble, X, y, qid, measure, distance, directions):

@@ -187,4 +187,6 @@ def is_a_tree(nodes, n_features, n_bitsets, has_categories):
             return False
         if node["count"] < 0 or node["missing_left"] > 1:
             return False
+        if not 0 <= node["cover"] < np.inf:
+            return False
     return parents == [0] + [1] * (len(nodes) - 1)

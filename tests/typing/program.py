@@ -16,8 +16,12 @@ from ranktrees import (
     QueryKFold,
     RandomForestRanker,
     as_measure,
+    best_rows,
     compare,
+    dump_trec_run,
+    judged_rows,
     load_letor,
+    load_trec_run,
     make_ranking,
     query_scorer,
     train_test_split_by_query,
@@ -66,6 +70,13 @@ def forests() -> None:
     display = ImportanceDisplay.from_estimator(forest, X, y, qid=qid, among="query")
     assert_type(display.plot(color="grey"), ImportanceDisplay)
     assert_type(CutoffDisplay.from_estimator(forest, X, y, qid=qid, cutoffs=[1, 5]), CutoffDisplay)
+
+
+def runs(path: Path, scores: Floats, qid: list[int], ids: list[str]) -> None:
+    dump_trec_run(path, scores, qid, ids, k=1000, tag="trees")
+    rows = judged_rows(load_trec_run(path), {"7": {"d1": 1, "d2": 0}})
+    NDCG(rows["label"], rows["score"], qid=rows["query"])
+    best_rows(scores, qid, ids=ids)
 
 
 def min_gap(labels: Floats, scores: Floats) -> float:

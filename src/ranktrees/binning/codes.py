@@ -121,11 +121,11 @@ class Codes:
             sorted_rows[column] = np.split(np.argsort(values, kind="stable").astype(np.uint32), ends[:-1])
         for column, joint in zip(self.column_of[features].tolist(), self.joint_of[features], strict=True):
             pairs = slice(self.first_pair[joint], self.first_pair[joint + 1])
-            own = [sorted_rows[column][value] for value in self.pair_values[pairs].tolist()]
-            own_rows = np.concatenate([rows[0], *own])
+            of_feature = [sorted_rows[column][value] for value in self.pair_values[pairs].tolist()]
+            own_rows = np.concatenate([rows[0], *of_feature])
             order = np.argsort(own_rows, kind="stable")
             rows.append(own_rows[order])
-            codes.append(np.repeat(self.pair_codes[pairs], [len(part) for part in own])[order])
+            codes.append(np.repeat(self.pair_codes[pairs], [len(part) for part in of_feature])[order])
             first.append(first[-1] + len(order))
         return np.array(first, np.int64), np.concatenate(rows), np.concatenate(codes)
 
@@ -168,7 +168,7 @@ def codes_of_all(codes: Any, places: np.ndarray, n_rows: int, communicator: Comm
     ----------
     codes : Codes or ndarray
         Those of this rank.
-    places : ndarray of int64, shape (n_own_rows,)
+    places : ndarray of int64, shape (n_rows_of_rank,)
         Where its rows come among those of all ranks.
     n_rows : int
         The number of rows of all ranks.
@@ -182,16 +182,16 @@ def codes_of_all(codes: Any, places: np.ndarray, n_rows: int, communicator: Comm
     is_joint = Codes.of(codes).joint_of >= 0 if len(codes) else np.ones(codes.shape[1], bool)
     is_joint = np.all(communicator.allgather(is_joint), axis=0)
     joint, lone = np.flatnonzero(is_joint), np.flatnonzero(~is_joint)
-    own = Codes.of(codes)
+    here = Codes.of(codes)
     if isinstance(codes, np.ndarray):
         alone = codes.T if len(lone) == codes.shape[1] else codes.T[lone]
     else:
-        alone = np.array([own.of_feature(f) for f in lone.tolist()]).reshape(len(lone), len(codes))
+        alone = np.array([here.of_feature(f) for f in lone.tolist()]).reshape(len(lone), len(codes))
     entries = usual = None
     if len(codes):
-        entries, usual = own.entries(joint), own.tables[own.joint_of[joint], 0]
-    parts = communicator.allgather((places, alone.astype(own.columns.dtype), entries, usual))
-    columns = no_codes(n_rows, len(lone), own.columns.dtype)
+        entries, usual = here.entries(joint), here.tables[here.joint_of[joint], 0]
+    parts = communicator.allgather((places, alone.astype(here.columns.dtype), entries, usual))
+    columns = no_codes(n_rows, len(lone), here.columns.dtype)
     for of_rows, of_rank, _, _ in parts:
         columns.T[:, of_rows] = of_rank
     if not len(joint):

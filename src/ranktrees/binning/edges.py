@@ -52,14 +52,14 @@ def find_edges(
     found: dict[int, Any] = {}
     for (first, last), columns in zip(blocks, rows.columns(blocks, weights, n_threads), strict=True):
         columns.sizes[~wanted[first:last]] = 0
-        own = first + _dealt_to(communicator.rank, communicator.size, first, last)
+        mine = first + _dealt_to(communicator.rank, communicator.size, first, last)
         columns = _deal(columns, first, n_threads, communicator)
-        found |= zip(own.tolist(), columns.find_edges(categorical[own], max_bins, n_threads), strict=True)
+        found |= zip(mine.tolist(), columns.find_edges(categorical[mine], max_bins, n_threads), strict=True)
     gathered = communicator.allgather({f: edges for f, edges in found.items() if wanted[f]})
     return {f: edges for part in gathered for f, edges in part.items()}
 
 
-class _Columns:
+class _GatheredColumns:
     """Columns that were gathered: the values of column j are values[starts[j] : starts[j] + sizes[j]].
 
     Values that are missing or zero are left out. The same value may occur several times, each time with a
@@ -92,23 +92,23 @@ class _Columns:
         """
         found: list[Any] = [None] * len(self.sizes)
         for kind in np.unique(is_categorical):
-            own = np.flatnonzero(is_categorical == kind)
-            longest = int(self.sizes[own].max()) + 1  # zero may be one more
+            of_kind = np.flatnonzero(is_categorical == kind)
+            longest = int(self.sizes[of_kind].max()) + 1  # zero may be one more
             room = MOST_BINS
             if kind or max_bins is None:
                 room = longest if max_bins is None else min(longest, MOST_LEVELS)
-            edges, n_edges = np.empty((len(own), room)), np.empty(len(own), dtype=np.int64)
+            edges, n_edges = np.empty((len(of_kind), room)), np.empty(len(of_kind), dtype=np.int64)
             _kernels.find_edges(
                 self.values,
                 self,
-                own,
+                of_kind,
                 bool(kind),
                 _NO_LIMIT if max_bins is None else max_bins,
                 edges,
                 n_edges,
                 n_threads,
             )
-            for j, n, of_column in zip(own.tolist(), n_edges.tolist(), edges, strict=True):
+            for j, n, of_column in zip(of_kind.tolist(), n_edges.tolist(), edges, strict=True):
                 found[j] = n, of_column[:n].copy()
         return found
 
@@ -192,7 +192,9 @@ def _dealt_to(rank: int, size: int, first: int, last: int) -> np.ndarray:
     return np.arange((rank - first) % size, last - first, size)
 
 
-def _deal(columns: _Columns, first: int, n_threads: int, communicator: Communicator) -> _Columns:
+def _deal(
+    columns: _GatheredColumns, first: int, n_threads: int, communicator: Communicator
+) -> _GatheredColumns:
     """Return those of some columns, from ``first`` on, that this rank cuts, with the values of all ranks."""
     if communicator.alone:
         return columns
@@ -207,7 +209,7 @@ def _deal(columns: _Columns, first: int, n_threads: int, communicator: Communica
             for array in (columns.values, masses)
         )
         messages.append((columns.sizes[dealt], columns.zero_mass[dealt], values, weights))
-    return _Columns.joined(communicator.alltoall(messages), n_threads)
+    return _GatheredColumns.joined(communicator.alltoall(messages), n_threads)
 
 
 class _DenseRows:
@@ -230,18 +232,18 @@ class _DenseRows:
         """Return the maximum number of values in each column."""
         return np.full(self.X.shape[1], self.n, dtype=np.int64)
 
-    def columns(self, blocks: Any, weights: np.ndarray | None, n_threads: int) -> Iterator[_Columns]:
+    def columns(self, blocks: Any, weights: np.ndarray | None, n_threads: int) -> Iterator[_GatheredColumns]:
         """Yield the columns of each block."""
         width = max((last - first for first, last in blocks), default=0)
-        columns = _Columns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
+        columns = _GatheredColumns(self.X.dtype, np.full(width, self.n), weights is not None, n_threads)
         for first, last in blocks:
             columns.begin(last - first)
             parts = self.X.parts(first, last) if self.on_disk else [self.X[:, first:last]]
-            for part, (places, own) in zip(parts, self.places, strict=True):
+            for part, (places, positions) in zip(parts, self.places, strict=True):
                 sizes, zero_mass = np.empty((2, n_threads, last - first), dtype=np.int64)
                 _kernels.gather_dense(
                     part.astype(self.X.dtype, copy=False),
-                    own,
+                    positions,
                     None if weights is None else weights[places],
                     columns.starts + columns.sizes,
                     columns.values,
@@ -271,11 +273,11 @@ class _SparseRows:
         """Return the maximum number of values in each column."""
         return self.counts.copy()
 
-    def columns(self, blocks: Any, weights: np.ndarray | None, n_threads: int) -> Iterator[_Columns]:
+    def columns(self, blocks: Any, weights: np.ndarray | None, n_threads: int) -> Iterator[_GatheredColumns]:
         """Yield the columns of each block."""
         mass = self.n if weights is None else weights.sum(dtype=np.int64)
         for first, last in blocks:
-            columns = _Columns(self.X.dtype, self.counts[first:last], weights is not None, n_threads)
+            columns = _GatheredColumns(self.X.dtype, self.counts[first:last], weights is not None, n_threads)
             columns.zero_mass[:] = mass
             _kernels.gather_sparse(
                 self.X.data,

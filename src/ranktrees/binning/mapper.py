@@ -124,7 +124,7 @@ class BinMapper:
             np.asarray(own_cuts if values is None else values, dtype=np.float64)
             for own_cuts, values in zip(cuts, categories, strict=True)
         ]
-        sizes = np.array([len(own) for own in edges], dtype=np.int64)
+        sizes = np.array([len(of_feature) for of_feature in edges], dtype=np.int64)
         self._edge_offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         self._edges = np.append(np.concatenate([*edges, np.empty(0)]), np.inf)  # the last is above all bins
 
@@ -167,14 +167,16 @@ class BinMapper:
     @property
     def known_categories(self) -> list[Any]:
         """The values of each categorical feature, ascending; None for the other features."""
-        return [self.levels[f].values if f in self.levels else own for f, own in enumerate(self.categories)]
+        return [
+            self.levels[f].values if f in self.levels else known for f, known in enumerate(self.categories)
+        ]
 
     @property
     def category_groups(self) -> list[Any]:
         """For each feature None, or the bin of each of its many categories."""
         groups: list[Any] = [None] * self.n_features
-        for feature, own in self.levels.items():
-            groups[feature] = own.codes[-1] if len(own.values) else None
+        for feature, levels in self.levels.items():
+            groups[feature] = levels.codes[-1] if len(levels.values) else None
         return groups
 
     @classmethod
@@ -397,8 +399,8 @@ class BinMapper:
         """Return rows in which a level stands for others of its bin, such that `encode` gives these codes."""
         X, rows = X.copy(), slice(None) if order is None else order
         columns = range(self.n_features) if self.columns is None else self.columns.tolist()
-        for feature, own in self.levels.items():
-            stand_ins = own.stand_ins(self.n_bins[feature])
+        for feature, levels in self.levels.items():
+            stand_ins = levels.stand_ins(self.n_bins[feature])
             at, values = columns[feature], stand_ins[Codes.of(codes).of_feature(feature)]
             if sparse.issparse(X):
                 column = X[:, [at]].toarray()
@@ -441,9 +443,9 @@ class BinMapper:
         usual = self._encode(np.zeros((1, self.n_features), X.dtype), None, 1)[0]
         lone = np.where(self.is_unordered, -1, self.missing_codes).astype(np.int32)
         found = joined(len(begins), (first, rows, codes), np.ascontiguousarray(usual), lone)
-        for feature, own in self.levels.items():
+        for feature, levels in self.levels.items():
             column = found.columns[:, found.column_of[feature]]
-            column[:] = own.of(_column(X, feature, order), self.missing_codes[feature], folds)
+            column[:] = levels.of(_column(X, feature, order), self.missing_codes[feature], folds)
         return found
 
     def encode(
@@ -515,8 +517,8 @@ class BinMapper:
         else:
             encode = self._encode_dense_long if is_long else self._encode_dense
         encode(X, order, codes, n_threads)
-        for feature, own in self.levels.items():
-            codes[feature] = own.of(_column(X, feature, order), self.missing_codes[feature], folds)
+        for feature, levels in self.levels.items():
+            codes[feature] = levels.of(_column(X, feature, order), self.missing_codes[feature], folds)
         return codes.T
 
     def _encode_parts(
@@ -527,8 +529,10 @@ class BinMapper:
         n_threads: int,
         folds: np.ndarray | None,
     ) -> None:
-        for part, (places, own) in zip(X.parts(), X.places(order), strict=True):
-            codes[:, places] = self.encode(part, own, n_threads, None if folds is None else folds[places]).T
+        for part, (places, positions) in zip(X.parts(), X.places(order), strict=True):
+            codes[:, places] = self.encode(
+                part, positions, n_threads, None if folds is None else folds[places]
+            ).T
 
     def _encode_dense_long(self, X: Any, order: np.ndarray | None, codes: np.ndarray, n_threads: int) -> None:
         n_features, n_rows = codes.shape
@@ -604,8 +608,8 @@ def _column(X: Any, feature: int, order: np.ndarray | None) -> np.ndarray:
     if isinstance(X, Spool):
         n_rows = X.shape[0] if order is None else len(order)
         values = np.empty(n_rows, X.dtype)
-        for part, (places, own) in zip(X.parts(feature, feature + 1), X.places(order), strict=True):
-            values[places] = _column(part, 0, own)
+        for part, (places, positions) in zip(X.parts(feature, feature + 1), X.places(order), strict=True):
+            values[places] = _column(part, 0, positions)
         return values
     column = X[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else X[:, feature]
     return column if order is None else column[order]

@@ -5,6 +5,7 @@ from ranktrees.estimators.classifier import HistGBRTClassifier
 from ranktrees.estimators.ensemble_ranker import EnsembleRanker
 from ranktrees.estimators.lambdamart import LambdaMARTRanker
 from ranktrees.estimators.random_forest import RandomForestRanker
+from ranktrees.estimators.record_scorer import RecordScorer
 from ranktrees.estimators.regressor import HistGBRTRegressor
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "HistGBRTRegressor",
     "LambdaMARTRanker",
     "RandomForestRanker",
+    "RecordScorer",
 ]

@@ -33,13 +33,13 @@ from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
     TreeEnsembleEstimator,
     as_read,
-    bound_to,
     is_same_link,
     link_of,
+    prepare,
 )
 from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
-    Rows,
+    FitRows,
     Start,
     foreign_of,
     require_one_score,
@@ -50,12 +50,13 @@ from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_row
 from ranktrees.evaluation.predictions import scored_like
 from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
-from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.measures.pooled import Pooled
 from ranktrees.model.costs import used_features
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.objectives import BY_NAME, Bound, Logistic, as_objective
+from ranktrees.objectives import Logistic, PreparedObjective, as_objective
+from ranktrees.objectives.named import BY_NAME
 from ranktrees.objectives.pointwise import Softmax
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_validation, compare_columns, is_fitted
@@ -67,7 +68,7 @@ from ranktrees.support.scikit_learn import with_callbacks
 from ranktrees.support.spelling import readable, spelt
 from ranktrees.support.spool import Spool
 from ranktrees.support.warning import FitWarning, warn
-from ranktrees.training.boosting import Followed, boost
+from ranktrees.training.boosting import FollowedRows, boost
 from ranktrees.training.callbacks import EarlyStopping
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
@@ -122,12 +123,12 @@ class Plan:
 
     file: CheckpointFile
     seed: int
-    rows: Rows
-    bound: Bound
+    rows: FitRows
+    prepared: PreparedObjective
     start: Start
     so_far: Checkpoint
-    train: Followed
-    validation: Followed | None
+    train: FollowedRows
+    validation: FollowedRows | None
     stopping: EarlyStopping | None
     costs: FeatureCosts | None
     step: Callable[..., float] | None
@@ -136,7 +137,7 @@ class Plan:
 
     @property
     def objective(self) -> Objective:
-        return self.bound.objective
+        return self.prepared.objective
 
     @property
     def scores_so_far(self) -> dict[str, Sequence[float]]:
@@ -416,19 +417,19 @@ class BoostedTrees(TreeEnsembleEstimator):
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads, costs)
         ranks.at("the start")
-        bound = bound_to(objective, data, n_threads)
-        start = self._start(X, data, bound)
-        rows, others = Rows(X, data, mapper, codes, seen=True), None
+        prepared = prepare(objective, data, n_threads)
+        start = self._start(X, data, prepared)
+        rows, others = FitRows(X, data, mapper, codes, seen=True), None
         if self._earlier() is not None:
-            self._resume(bound, start.before_each_tree(rows, n_threads))
+            self._resume(prepared, start.before_each_tree(rows, n_threads))
         if held_out is not None:
             coded = mapper.for_others(held_out.X, held_out.order, n_threads)
-            others = Rows(X_held_out, held_out, *coded, seen=False)
-        so_far = self._so_far(file, seed, start, bound, rows, others)
-        bound.resume(*so_far.learned)
+            others = FitRows(X_held_out, held_out, *coded, seen=False)
+        so_far = self._so_far(file, seed, start, prepared, rows, others)
+        prepared.resume(*so_far.learned)
         start = replace(start, ensemble=so_far.ensemble)
         file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
-        train, validation, stopping = self._train(bound, start, rows, n_threads), None, None
+        train, validation, stopping = self._train(prepared, start, rows, n_threads), None, None
         if others is not None:
             validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)
             if len(so_far.validation_scores) < start.n_added:  # a former fit may have followed other rows
@@ -438,13 +439,25 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._require_some_query(validation)
             stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
         return Plan(
-            file, seed, rows, bound, start, so_far, train, validation, stopping, costs, step, rate, n_threads
+            file,
+            seed,
+            rows,
+            prepared,
+            start,
+            so_far,
+            train,
+            validation,
+            stopping,
+            costs,
+            step,
+            rate,
+            n_threads,
         )
 
     def _check_what_is_learned(self, objective: Objective, data: FitData) -> None:
         """Refuse labels, and parameters that do not go with these rows; warn of what is hardly meant."""
         if data.preferences is None:
-            objective.check_labels(data.share.some_of_all(data.labels))
+            objective.check_labels(data.share.labels_to_check(data.labels))
         self._refuse_fewer_trees(self._n_earlier, "max_iter")
         if self.query_subsample < 1 and not data.qid_given:
             raise ValueError(
@@ -459,11 +472,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         """The number of rounds that a fit before this one has made, if this one goes on from there."""
         return 0 if self._earlier() is None else self._n_counted
 
-    def _train(self, bound: Bound, start: Start, rows: Rows, n_threads: int) -> Followed:
+    def _train(
+        self, prepared: PreparedObjective, start: Start, rows: FitRows, n_threads: int
+    ) -> FollowedRows:
         """Return the rows to learn from in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
-        link = self._link_by(bound.objective, measure)
-        return Followed(measure, bound, rows.data, start.scores(rows, n_threads), n_threads, link=link)
+        link = self._link_by(prepared.objective, measure)
+        return FollowedRows(measure, prepared, rows.data, start.scores(rows, n_threads), n_threads, link=link)
 
     def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
@@ -492,7 +507,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         callbacks: Sequence[Any] = watchers if plan.stopping is None else [plan.stopping, *watchers]
         return boost(
             make_grower,
-            plan.bound,
+            plan.prepared,
             plan.train,
             learning_rate=plan.rate,
             rounds=range(plan.start.n_added, self.max_iter),
@@ -505,7 +520,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             leaf_quantile=plan.objective.leaf_quantile,
             validation=plan.validation,
             follow_train=plan.validation is not None or bool(self.verbose),
-            callbacks=plan.file.followed_by(callbacks, plan.so_far, lambda: plan.bound.learned),
+            callbacks=plan.file.with_checkpoints(callbacks, plan.so_far, lambda: plan.prepared.learned),
             ensemble_of=self._ensemble_of(mapper, plan.start.ensemble),
         )
 
@@ -520,7 +535,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         self._keep_scores(plan, train_scores, validation_scores)
         self._seed_, self._fitted_costs = plan.seed, plan.costs
         self._started_by = {name: spelt(getattr(self, name)) for name in ("init", "init_cv", "monotonic_cst")}
-        self._keep_of(plan.bound)
+        self._keep_of(plan.prepared)
         n_kept = start.n_init_trees + self.best_iteration_ * start.n_a_round
         kept = self._ensemble_of(plan.rows.mapper, start.ensemble)(trees).first(n_kept)
         for name in ("ensemble_", "ensembles_"):  # there may have been more, or fewer, classes before
@@ -547,7 +562,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         return has_validation if self.early_stopping == "auto" else self.early_stopping
 
     def _so_far(
-        self, file: CheckpointFile, seed: int, start: Start, bound: Bound, rows: Rows, others: Rows | None
+        self,
+        file: CheckpointFile,
+        seed: int,
+        start: Start,
+        prepared: PreparedObjective,
+        rows: FitRows,
+        others: FitRows | None,
     ) -> Checkpoint:
         """Return the state of the fit: that of a checkpoint, if one was found, or else the start."""
         n_threads = effective_n_threads(self.n_jobs)
@@ -562,12 +583,12 @@ class BoostedTrees(TreeEnsembleEstimator):
             measure = spelt(self._measure_to_follow(rows.data))
             if self._followed.get("training") == measure:
                 scores = self.train_score_[: start.n_added]
-        begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=bound.learned)
+        begun = Checkpoint(ensemble=start.ensemble, seed=seed, train_scores=scores, learned=prepared.learned)
         return file.going_on(begun, trained)
 
     def _require_some_query(self, validation: Any) -> None:
         """Raise if, whatever the scores, the measure to stop by has no value."""
-        if isinstance(validation.measure, Ranked | Pooled) and np.isnan(validation.score()):
+        if isinstance(validation.measure, CompiledMeasure | Pooled) and np.isnan(validation.score()):
             raise self._not_defined("whatever the scores")
 
     def _best_iteration(self, stopping: EarlyStopping) -> int:
@@ -596,35 +617,35 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _check_labels_to_follow(self, objective: Objective, data: FitData, held_out: FitData | None) -> None:
         """Raise if the measure or the loss to follow does not accept the labels of its rows."""
         if (measure := self._measure_to_follow(data)) is not None:
-            measure.check_labels(data.share.some_of_all(data.labels))
+            measure.check_labels(data.share.labels_to_check(data.labels))
         if held_out is None:
             return
         if (measure := self._measure_to_follow(held_out)) is not None:
-            followed = held_out.share.some_of_all(held_out.labels)
+            followed = held_out.share.labels_to_check(held_out.labels)
             measure.check_labels(followed, held_out.y_name)
             measure.warn_of_labels(followed, held_out.y_name)
         elif data.preferences is None and held_out.preferences is None:
-            labels = [rows.share.some_of_all(rows.labels) for rows in (data, held_out)]
+            labels = [rows.share.labels_to_check(rows.labels) for rows in (data, held_out)]
             with _followed_by_the_loss(held_out):
                 # of both: training rows have what the loss needs in any case, such as a positive label
                 objective.check_labels(np.concatenate(labels))
 
     def _rows_to_follow(
-        self, objective: Objective, rows: Rows, scores: np.ndarray, n_threads: int
-    ) -> Followed:
+        self, objective: Objective, rows: FitRows, scores: np.ndarray, n_threads: int
+    ) -> FollowedRows:
         """Return the validation rows in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
-        bound = None
+        prepared = None
         if measure is None:
             with _followed_by_the_loss(rows.data):
-                bound = bound_to(objective, rows.data, n_threads)
+                prepared = prepare(objective, rows.data, n_threads)
         link = self._link_by(objective, measure)
-        return Followed(measure, bound, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
+        return FollowedRows(measure, prepared, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
 
-    def _start(self, X: RowsLike, data: FitData, bound: Bound) -> Start:
+    def _start(self, X: RowsLike, data: FitData, prepared: PreparedObjective) -> Start:
         """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""
         if self._earlier() is not None:
-            if not is_same_link(self._link, link_of(bound.objective)):
+            if not is_same_link(self._link, link_of(prepared.objective)):
                 raise ValueError(
                     "warm_start continues from scores on a different scale from those of "
                     f"loss={self.loss!r}; expected a loss whose scores are on the scale of the previous fit: "
@@ -634,7 +655,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._require_rows_of_before(data)
             warn_of_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
             return self._start_of_before()
-        several = isinstance(bound.objective, Softmax)
+        several = isinstance(prepared.objective, Softmax)
         if several:
             self._refuse_what_needs_one_score()
         if self.init is None or isinstance(self.init, Real):
@@ -643,30 +664,31 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init_cv={self.init_cv!r}, but init={self.init!r} is not a model to be fitted; expected "
                     "an estimator that is not fitted: pass one as init, or leave init_cv out."
                 )
-            base = bound.start() if self.init is None else float(self.init)
+            base = prepared.start() if self.init is None else float(self.init)
             if several:
-                return Start(self._no_trees(), bases=np.full(bound.objective.n_classes, base))
+                return Start(self._no_trees(), bases=np.full(prepared.objective.n_classes, base))
             return Start(self._no_trees(base))
         init, scores = self._fitted_init(X, data)
-        ensemble, own = self._no_trees(), own_model(init)
+        ensemble, model = self._no_trees(), own_model(init)
         name = spelt(self.init)
         predicted = f"{'init=' + name if readable(name) else 'init'} predicts"
-        warn_of_start(self, spelt(getattr(own, "monotonic_cst", None)), predicted)
-        if own is not None:
-            require_one_score(own)
+        warn_of_start(self, spelt(getattr(model, "monotonic_cst", None)), predicted)
+        if model is not None:
+            require_one_score(model)
             try:
-                compare_columns(own, X, reset=False)
+                compare_columns(model, X, reset=False)
             except ValueError as error:
                 raise ValueError(
-                    f"init={own!r} was fitted to columns other than those of X; expected the same columns, "
+                    f"init={model!r} was fitted to columns other than those of X; expected the same columns, "
                     f"in the same order: {error}"
                 ) from error
-            if own._link and not is_same_link(own._link, link_of(bound.objective)) and not self._is_ranker:
+            other_scale = model._link and not is_same_link(model._link, link_of(prepared.objective))
+            if other_scale and not self._is_ranker:
                 raise ValueError(
-                    f"init={own!r} has scores on a different scale from its predictions; expected an init "
+                    f"init={model!r} has scores on a different scale from its predictions; expected an init "
                     f"with the loss of this {type(self).__name__}, or one whose predictions are its scores."
                 )
-            ensemble = Ensemble.joined([recoded(own, self._category_levels)])
+            ensemble = Ensemble.joined([recoded(model, self._category_levels)])
             ensemble = with_columns_of(self, ensemble)
         if scores is not None:
             of_rows = np.full(data.X.shape[0], np.nan)
@@ -757,10 +779,11 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         rows = indexable(X)[0]
         rows = rows if data.order is None else _safe_indexing(rows, data.order)
-        own = own_model(self.init)
-        pass_on = data.qid_given or (own is not None and own._wants_queries)  # so that ours does not warn
+        model = own_model(self.init)
+        # so that a model of this library does not warn
+        pass_on = data.qid_given or (model is not None and model._wants_queries)
         queries = data.query_of_row if pass_on else None
-        if not data.share.communicator.alone and (cv is not None or own is None):
+        if not data.share.communicator.alone and (cv is not None or model is None):
             raise ValueError(
                 f"init={self.init!r} would be fitted on each rank's own rows"
                 + ("" if cv is None else f", and init_cv={cv!r} on parts of them")
@@ -904,7 +927,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _link_by(self, objective: Objective, measure: Measure | None) -> Link | None:
         """Return the function that turns scores of this loss into what the measure takes; None if equal."""
 
-    def _resume(self, bound: Bound, stages: Iterator[np.ndarray]) -> None:
+    def _resume(self, prepared: PreparedObjective, stages: Iterator[np.ndarray]) -> None:
         """Give back to the objective what `_keep_of` took from it, or what it learns from these scores."""
 
     def _leaf_values_by(self, data: FitData, n_threads: int) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -322,6 +322,13 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     def _value(self, measure: Measure | None, data: FitData, scores: np.ndarray, mean: str) -> float:
         link = self._link_by(self._objective(), measure)
         return super()._value(measure, data, scores if link is None else link(scores.T), mean)
+
+    def _methods(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+        return {
+            "predict": self._likeliest,
+            "predict_proba": self._probabilities,
+            "decision_function": self._finish,
+        }
 
     def _probabilities(self, scores: np.ndarray) -> np.ndarray:
         if scores.ndim == 2:

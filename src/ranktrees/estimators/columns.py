@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -11,7 +11,6 @@ from ranktrees.rows.frames import kind_of
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
-    from ranktrees.estimators.fitted import FittedTrees
     from ranktrees.model.ensemble import Ensemble
 
 OF_COLUMNS = ("n_features_in_", "feature_names_in_", "_category_levels", "_qid_given")
@@ -19,13 +18,20 @@ OF_COLUMNS = ("n_features_in_", "feature_names_in_", "_category_levels", "_qid_g
 Model = TypeVar("Model")
 
 
-def share_columns(checked: FittedTrees, model: Model) -> Model:
+class KnowsColumns(Protocol):
+    """A fitted estimator, as far as it is read here."""
+
+    @property
+    def _category_levels(self) -> dict[int, tuple[Any, ...]]: ...
+
+
+def share_columns(checked: object, model: Model) -> Model:
     """Let a model know the columns that `check_fit` has found for another estimator. Return the model."""
     vars(model).update({name: vars(checked)[name] for name in OF_COLUMNS if name in vars(checked)})
     return model
 
 
-def with_columns_of(model: Any, ensemble: Ensemble) -> Ensemble:
+def with_columns_of(model: KnowsColumns, ensemble: Ensemble) -> Ensemble:
     """Return the trees with what the model knows of its columns, as far as an ensemble can store it.
 
     Parameters
@@ -40,7 +46,7 @@ def with_columns_of(model: Any, ensemble: Ensemble) -> Ensemble:
     return ensemble._with_columns(names_of(model) or None, model._category_levels)
 
 
-def warn_of_lost_levels(model: FittedTrees, ensemble: Ensemble) -> None:
+def warn_of_lost_levels(model: KnowsColumns, ensemble: Ensemble) -> None:
     """Warn if category columns that the model knows have levels that a file of the ensemble will not have.
 
     Parameters
@@ -115,10 +121,10 @@ def recoded(
         codes = spelt[feature].astype(int).tolist()
         spelt[feature] = np.array([place_of[code] if code < len(place_of) else np.nan for code in codes])
     kept = [None if each is None else np.argsort(each)[: np.count_nonzero(~np.isnan(each))] for each in spelt]
-    categories = [None if own is None else each[own] for each, own in zip(spelt, kept, strict=True)]
+    categories = [None if places is None else each[places] for each, places in zip(spelt, kept, strict=True)]
     groups = [
-        None if each is None else np.unique(each[own], return_inverse=True)[1]
-        for each, own in zip(ensemble.groups, kept, strict=True)
+        None if each is None else np.unique(each[places], return_inverse=True)[1]
+        for each, places in zip(ensemble.groups, kept, strict=True)
     ]
     ensemble = ensemble._with_categories(categories, groups, spelt)
     return ensemble._with_columns(names_of(model) or None, levels)

@@ -41,12 +41,33 @@ def filled(cls: type) -> str | None:
         found = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
         if found is None or not theirs:
             continue
-        own = _entries(text, section)
-        said = {name for names in own for name in names}
-        entries = [*own.values(), *(entry for names, entry in theirs.items() if not said & set(names))]
+        ours = _entries(text, section)
+        said = {name for names in ours for name in names}
+        entries = [*ours.values(), *(entry for names, entry in theirs.items() if not said & set(names))]
         entries = [_with_default(entry, defaults) for entry in entries]
         text = text[: found.start(1)] + "".join(entries) + "\n" + text[found.end(1) :]
     return text
+
+
+def parameters_of(cls: type) -> str:
+    """Return what the docstring of a class says of its parameters.
+
+    Parameters
+    ----------
+    cls : type
+
+    Returns
+    -------
+    str
+        An entry for each parameter; empty without docstrings, as under ``python -OO``.
+
+    Examples
+    --------
+    >>> from ranktrees import EnsembleRanker
+    >>> print(parameters_of(EnsembleRanker).splitlines()[0])
+    ensemble : Ensemble
+    """
+    return "".join(_entries(getdoc(cls), "Parameters").values())
 
 
 def _entries(text: str | None, section: str) -> dict[tuple[str, ...], str]:

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import BaggingRegressor, VotingRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.estimators.columns import recoded
-from ranktrees.estimators.fitted import FittedTrees, whole_ensemble
+from ranktrees.estimators.fitted import FittedTrees, require_trees_only
 from ranktrees.estimators.fitting import TreeEnsembleEstimator
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
@@ -62,7 +61,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         The levels of the category columns of a data frame, by the number of the column, or by its name if the
         ensemble or ``feature_names`` supply names. They are listed in the order of the codes 0, 1, ... on
         which the trees split. They are needed if the ensemble does not have them: it stores strings, booleans
-        and numbers, but not dates or intervals. If None, the levels of the ensemble are used.
+        and numbers, but not dates or intervals. If None, the levels of the ensemble are used. An array may
+        have the levels or their codes in such a column, but numbers only if they cannot be both.
     measure : str, Measure, callable or None, default="ndcg@10"
         The measure that `score` returns. If None, it is R².
     n_jobs : int or None, default=None
@@ -112,6 +112,7 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     __metadata_request__fit = {"qid": True, "groups": True}  # noqa: RUF012
     _is_ranker = False
     _qid_given = True  # a measure needs them
+    _takes_codes = True  # its levels are in the order of the codes that the trees know
     _parameter_constraints = {  # noqa: RUF012
         "ensemble": [Ensemble],
         "feature_names": ["array-like", None],
@@ -171,17 +172,17 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         True
         """
         around, models, weights, total_of = _members(models, weights)
-        own = [_averaged(model) for model in models]
-        names = next((list(each.feature_names_in_) for each in [*around, *own] if _has_names(each)), None)
-        for each in own:
+        members = [_averaged(model) for model in models]
+        names = next((list(each.feature_names_in_) for each in [*around, *members] if _has_names(each)), None)
+        for each in members:
             if names is not None and _has_names(each) and list(each.feature_names_in_) != names:
                 raise ValueError(
                     f"models have the columns {names} and {list(each.feature_names_in_)}; expected the same "
                     "columns in all."
                 )
-        levels = joined_levels(getattr(each, "_category_levels", {}) for each in own)
-        shares = _shares(weights, len(own), total_of)
-        ensemble = Ensemble.joined([recoded(each, levels) for each in own], shares)
+        levels = joined_levels(getattr(each, "_category_levels", {}) for each in members)
+        shares = _shares(weights, len(members), total_of)
+        ensemble = Ensemble.joined([recoded(each, levels) for each in members], shares)
         ensemble = ensemble._with_columns(names, levels)
         return cls(ensemble, feature_names=names, category_levels=levels or None, **parameters)
 
@@ -209,13 +210,13 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         return self._levels()
 
     def _names(self) -> tuple[str, ...] | None:
-        own, given = self.ensemble_.feature_names, self.feature_names
-        return own if given is None else checked_renames(given, own, self.n_features_in_)
+        known, given = self.ensemble_.feature_names, self.feature_names
+        return known if given is None else checked_renames(given, known, self.n_features_in_)
 
     def _levels(self) -> dict[int, tuple[Any, ...]]:
-        own, given = self.ensemble_.category_levels, self.category_levels
+        of_ensemble, given = self.ensemble_.category_levels, self.category_levels
         if given is None:
-            return dict(own)
+            return dict(of_ensemble)
         if not isinstance(given, Mapping):
             raise ValueError(
                 f"category_levels={given!r}; expected a dict from the number or the name of a column to its "
@@ -226,14 +227,14 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         refuse_repeated(columns, "category_levels")
         for column, key in columns:
             levels = _distinct_levels(key, given[key])
-            if own.get(column, levels) != levels:
+            if of_ensemble.get(column, levels) != levels:
                 raise ValueError(
-                    f"category_levels[{key!r}]={levels}, but the ensemble has {own[column]}; expected the "
-                    "same levels, or None, to use those of the ensemble."
+                    f"category_levels[{key!r}]={levels}, but the ensemble has {of_ensemble[column]}; "
+                    "expected the same levels, or None, to use those of the ensemble."
                 )
             self._require_level_of_each(self.ensemble_.categories[column], key, levels)
             known[column] = levels
-        return own | known
+        return of_ensemble | known
 
     def _require_level_of_each(self, categories: np.ndarray, key: Any, levels: tuple[Any, ...]) -> None:
         """Refuse fewer levels than the trees know, unless they know all categories that there can be."""
@@ -385,6 +386,8 @@ def _members(
     models: Any, weights: ArrayLike | None
 ) -> tuple[list[Any], Sequence[Any], Any, Callable[..., Any]]:
     """Return the wrapper of the models, if any, the fitted models, their weights, and how to sum these."""
+    from sklearn.ensemble import BaggingRegressor, VotingRegressor
+
     if isinstance(models, BaggingRegressor | VotingRegressor):
         check_is_fitted(models)
         total_of: Callable[..., Any] = _total_size
@@ -396,7 +399,7 @@ def _members(
             weights, total_of = models._weights_not_none, np.sum
         else:
             everything = np.arange(models.n_features_in_)
-            if not all(np.array_equal(own, everything) for own in models.estimators_features_):
+            if not all(np.array_equal(some, everything) for some in models.estimators_features_):
                 raise ValueError(
                     "the models of the BaggingRegressor were fitted to different subsets of the features; "
                     "expected all features in each: set max_features=1.0 and bootstrap_features=False."
@@ -433,20 +436,20 @@ def _shares(weights: ArrayLike | None, n_models: int, total_of: Callable[..., An
 
 def _averaged(model: Any) -> FittedTrees:
     """Return the estimator of a model, if a mean can be taken over its trees."""
-    own = own_model(model)
-    if own is None:
+    estimator = own_model(model)
+    if estimator is None:
         raise TypeError(
             f"models has a {type(model).__name__}; expected fitted tree estimators of ranktrees, or a "
             "BaggingRegressor or a VotingRegressor of these."
         )
-    check_is_fitted(own)
-    whole_ensemble(own)
-    if own._link is not None:
+    check_is_fitted(estimator)
+    require_trees_only(estimator, "average predictions")
+    if estimator._link is not None:
         raise ValueError(
-            f"models has {own!r}, whose predictions are not sums over trees; expected models whose "
+            f"models has {estimator!r}, whose predictions are not sums over trees; expected models whose "
             "predictions are their scores: join their scores with Ensemble.joined."
         )
-    return own
+    return estimator
 
 
 def own_model(model: Any) -> FittedTrees | None:
@@ -508,14 +511,14 @@ def fitted_trees(model: Any) -> FittedTrees:
     >>> fitted_trees(Ensemble.from_trees([], n_features=2))
     EnsembleRanker(ensemble=Ensemble(n_trees=0, n_nodes=0, depth=0, n_features=2, base=0.0, average=False))
     """
-    own = own_model(model)
-    if own is None:
+    estimator = own_model(model)
+    if estimator is None:
         raise TypeError(
             f"model is a {type(model).__name__}; expected a tree estimator of ranktrees, or an Ensemble."
             + _where_trees_may_be(model)
         )
-    check_is_fitted(own)
-    return own
+    check_is_fitted(estimator)
+    return estimator
 
 
 def tags_of(model: Any) -> Any:

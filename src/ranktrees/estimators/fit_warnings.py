@@ -249,9 +249,9 @@ def warn_of_trees(estimator: Any, ensemble: Ensemble, share: Share) -> None:
             f"no split gained what its feature costs, times cost_weight={estimator.cost_weight:g}: lower "
             "that, or pass cost_rule='rank', or look at the labels, the features and min_samples_leaf"
         )
-    elif rules := [f"{name}={value:g}" for name in LEAST if (value := getattr(estimator, name, 0))]:
+    elif limits := [f"{name}={value:g}" for name in LEAST if (value := getattr(estimator, name, 0))]:
         reason = (
-            f"no split satisfied {' and '.join(rules)}: lower that; gains and hessians scale with the loss "
+            f"no split satisfied {' and '.join(limits)}: lower that; gains and hessians scale with the loss "
             "and with sample_weight"
         )
     else:

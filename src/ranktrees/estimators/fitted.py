@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.estimators.columns import warn_of_lost_levels, with_columns_of
 from ranktrees.estimators.parameters import KnownParameters, look_up, with_keywords
-from ranktrees.evaluation.best import require_how_many, table_of_best
+from ranktrees.evaluation.best import queries_to_rank, require_how_many, table_of_best
 from ranktrees.evaluation.cost_curve import cost_curve_of
 from ranktrees.evaluation.early_exit import check_early_exit
 from ranktrees.evaluation.early_exit import predict as predict_with_exits
@@ -22,7 +22,6 @@ from ranktrees.rows import (
     check_rows,
     check_score,
     find_queries,
-    qid_of,
 )
 from ranktrees.rows.features import keys_of
 from ranktrees.support.numeric import is_whole
@@ -129,6 +128,10 @@ class FittedTrees(KnownParameters):
     def _finish(self, scores: np.ndarray) -> np.ndarray:
         """Turn scores into predictions."""
         return scores
+
+    def _methods(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+        """Return how each method of rows makes what it returns of their scores."""
+        return {"predict": self._finish}
 
     def save(self, path: PathLike) -> None:
         r"""Write the trees to a file. They give the same scores as this estimator.
@@ -238,6 +241,7 @@ class FittedTrees(KnownParameters):
         qid: IdsLike | None = None,
         k: int | None = 10,
         *,
+        ids: IdsLike | None = None,
         early_exit: EarlyExit | None = None,
     ) -> pd.DataFrame:
         """Return the best rows of each query.
@@ -245,12 +249,15 @@ class FittedTrees(KnownParameters):
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            The rows, as for `predict`. An index level named "qid" supplies the query ids as well.
+            The rows, as for `predict`. The table keeps the index of a pandas frame, of which a level named
+            "qid" supplies the query ids as well.
         qid : array-like of shape (n_rows,), default=None
             The query id of each row: any hashable values, in any order.
         k : int or None, default=10
             The number of rows of each query to return. Of a query that has fewer rows, all are returned. If
             None, all rows of every query are returned.
+        ids : array-like of shape (n_rows,), default=None
+            The id of the document of each row, of any kind, to be returned in a column ``id``.
         early_exit : EarlyExit, default=None
             As for `predict`. A row that is dropped ranks behind all rows that stayed in longer.
 
@@ -258,15 +265,16 @@ class FittedTrees(KnownParameters):
         -------
         DataFrame
             One line for each row that is returned, with queries in order of first appearance and the best
-            rows first. ``query`` is the query id, ``row`` the position in ``X``, ``rank`` the rank counted
-            from 1, and ``score`` that of `predict`. Rows with equal scores are in the order of ``X``.
+            rows first. ``query`` is the query id, ``row`` the position in ``X``, ``id`` that of ``ids``, if
+            given, ``rank`` the rank counted from 1, and ``score`` that of `predict`. Rows with equal scores
+            are in the order of ``X``.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         ValueError
-            If there are no query ids, or if ``k`` is not a whole number of at least 1.
+            If there are no query ids, if ``k`` is not a whole number of at least 1, or if an id is missing.
 
         Examples
         --------
@@ -286,16 +294,10 @@ class FittedTrees(KnownParameters):
         check_is_fitted(self)
         require_how_many(k)
         rows = check_rows(self, X, reset=False)
-        queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
-        if queries is None:
-            raise ValueError(
-                "rank needs qid=: it returns the best rows of each query. Pass qid= (one id per row), or "
-                "rows whose index has a level named 'qid'; if all rows belong to one query, pass zeros."
-            )
+        queries, given = queries_to_rank("rank", rows.shape[0], qid, ids, "X", X)
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
-        ids = qid_of(X) if qid is None else qid
         n_threads = effective_n_threads(self.n_jobs)
-        return table_of_best(scores, saved.dropped_last(scores), queries, ids, k, n_threads)
+        return table_of_best(scores, saved.dropped_last(scores), queries, given, k, X, ids, n_threads)
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the rows after each tree.
@@ -526,10 +528,22 @@ class FittedTrees(KnownParameters):
 
 
 def whole_ensemble(model: Any) -> Ensemble:
+    require_trees_only(model, "pickle the estimator")
+    return model.ensemble_
+
+
+def require_trees_only(model: Any, instead: str) -> None:
+    """Refuse a model that adds its trees to the predictions of another kind of model.
+
+    Parameters
+    ----------
+    model : FittedTrees
+    instead : str
+        What to do instead, for the message.
+    """
     if (foreign := model._foreign_init()) is not None:
         raise ValueError(
             f"{type(model).__name__} is not one ensemble: boosting started from {foreign!r}, and its trees "
-            "are added to the predictions of that model; expected trees only: pickle the estimator instead, "
-            "or start from an estimator of ranktrees."
+            f"are added to the predictions of that model; expected trees only: {instead} instead, or start "
+            "from an estimator of ranktrees."
         )
-    return model.ensemble_

@@ -53,14 +53,14 @@ from ranktrees.rows.sampling import rows_to_cut
 from ranktrees.support.numeric import is_real
 from ranktrees.support.parallel import effective_n_threads, threads_for
 from ranktrees.support.scikit_learn import CallbackSupportMixin
-from ranktrees.training.boosting import Followed
-from ranktrees.training.callbacks import Bar, Lines, ScikitLearnCallbacks, kind_of_bar
+from ranktrees.training.boosting import FollowedRows
+from ranktrees.training.callbacks import PrintedLines, ProgressBar, ScikitLearnCallbacks, kind_of_bar
 from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
 from ranktrees.training.refitting import refit_leaves
 
 if TYPE_CHECKING:
     from ranktrees.model.ensemble import Trees
-    from ranktrees.objectives.base import Bound, Link
+    from ranktrees.objectives.base import Link, PreparedObjective
     from ranktrees.processes.communicator import Communicator
     from ranktrees.processes.sharing import Share
     from ranktrees.rows.data import FitData
@@ -313,7 +313,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         return Prices(costs, self.cost_weight, used, self.cost_rule)
 
     def _growers(
-        self, mapper: BinMapper, codes: Any, n_threads: int, prices: Prices, share: Share, **rules: Any
+        self, mapper: BinMapper, codes: Any, n_threads: int, prices: Prices, share: Share, **settings: Any
     ) -> Callable[[], TreeGrower]:
         """Return a function that makes a tree grower on these codes, at the current prices."""
         ranks, counts = share.communicator, None
@@ -357,7 +357,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             min_samples_leaf=int(self.min_samples_leaf),
             n_threads=n_threads,
             share=share,
-            **rules,
+            **settings,
         )
 
     def _open_context(self, n_iterations: int, X: RowsLike, y: ArrayLike | None) -> Any:
@@ -386,9 +386,9 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         if data.share.communicator.rank > 0:
             pass
         elif self.verbose == "bar":
-            watchers.append(Bar(type(self).__name__, n_iterations))
+            watchers.append(ProgressBar(type(self).__name__, n_iterations))
         elif self.verbose:
-            watchers.append(Lines(type(self).__name__, max(1, int(self.verbose))))
+            watchers.append(PrintedLines(type(self).__name__, max(1, int(self.verbose))))
         if context is not None and getattr(context, "_callbacks", True):
             watchers.append(ScikitLearnCallbacks(self, context, attributes, X, data, scores))
         try:
@@ -450,7 +450,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """Return the model to continue from, with ``warm_start``."""
         return self.ensemble_ if self.warm_start and hasattr(self, "ensemble_") else None
 
-    def _keep_of(self, bound: Bound) -> None:
+    def _keep_of(self, prepared: PreparedObjective) -> None:
         """Set what the objective has learned besides trees as fitted attributes."""
 
     def _refuse_fewer_trees(self, n_earlier: int, name: str) -> None:
@@ -571,12 +571,12 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             objective.check_labels(data.labels)
         refitted = copy.copy(self)
         with StandardFloats(n_threads):
-            bound = bound_to(objective, data, n_threads)
+            prepared = prepare(objective, data, n_threads)
             before = self.ensemble_.first(self.n_init_trees_)
             scores = data.internal(before.predict(data.X, n_threads, start=self._starting_scores(X)))
             refitted.ensemble_ = refit_leaves(
                 self.ensemble_,
-                Followed(None, bound, data, scores),
+                FollowedRows(None, prepared, data, scores),
                 first=self.n_init_trees_,
                 **self._leaf_values_by(data, n_threads),
                 leaf_quantile=objective.leaf_quantile,
@@ -584,7 +584,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 n_threads=n_threads,
             )
         refitted._forget_scores()
-        refitted._keep_of(bound)
+        refitted._keep_of(prepared)
         return refitted
 
     def _around(self, model: FittedTrees, n_rows: int) -> Self:
@@ -621,12 +621,12 @@ def is_same_link(link: Link | None, other: Link | None) -> bool:
     return getattr(link, "__func__", link) is getattr(other, "__func__", other)
 
 
-def bound_to(objective: Objective, data: FitData, n_threads: int) -> Bound:
-    """Return the objective, bound to these rows."""
+def prepare(objective: Objective, data: FitData, n_threads: int) -> PreparedObjective:
+    """Return the objective, prepared for these rows."""
     n_threads = threads_for(n_threads, 16 * data.n_rows)
     rows = data.labels, data.weights, data.offsets
     shares = () if data.share.communicator.alone else (data.share,)  # an objective of a user may take none
-    return objective.bind(*rows, n_threads, *shares, **data.feedback)
+    return objective.prepare(*rows, n_threads, *shares, **data.feedback)
 
 
 def as_read(X: RowsLike, data: Any) -> Any:

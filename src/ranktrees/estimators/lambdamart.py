@@ -19,8 +19,9 @@ from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.evaluation.combining import WEIGHTS_OF_TREES, checked_interval, weight_curve_of
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
-from ranktrees.objectives import BY_NAME, Objective
+from ranktrees.objectives import Objective
 from ranktrees.objectives.by_measure import GAPS
+from ranktrees.objectives.named import BY_NAME
 from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 from ranktrees.rows.feedback import NOTHING, Feedback
 from ranktrees.support.listed import in_order
@@ -529,21 +530,21 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             )
         return None
 
-    def _resume(self, bound: Any, stages: Iterator[np.ndarray]) -> None:
-        if not (hasattr(bound, "propensities") and hasattr(self, "propensities_")):
+    def _resume(self, prepared: Any, stages: Iterator[np.ndarray]) -> None:
+        if not (hasattr(prepared, "propensities") and hasattr(self, "propensities_")):
             return
-        if self._n_counted == self.n_iter_ or bound.objective.propensities is not None:
-            bound.resume(self.propensities_, self.unclicked_propensities_)
+        if self._n_counted == self.n_iter_ or prepared.objective.propensities is not None:
+            prepared.resume(self.propensities_, self.unclicked_propensities_)
             return
         # Those of the last round were learned from trees that early stopping has cut off.
         for iteration, scores in enumerate(stages):
-            bound.gradients(scores, *np.empty((2, len(scores))), iteration)
+            prepared.gradients(scores, *np.empty((2, len(scores))), iteration)
 
-    def _keep_of(self, bound: Any) -> None:
+    def _keep_of(self, prepared: Any) -> None:
         for name in ("propensities_", "unclicked_propensities_"):
             self.__dict__.pop(name, None)
-        if hasattr(bound, "propensities"):
-            self.propensities_, self.unclicked_propensities_ = bound.propensities.copy()
+        if hasattr(prepared, "propensities"):
+            self.propensities_, self.unclicked_propensities_ = prepared.propensities.copy()
 
     @property
     def _step_rows(self) -> str:  # type: ignore[override]

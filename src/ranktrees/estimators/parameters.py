@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
@@ -188,6 +188,7 @@ THEIRS_OF_METHODS = {
     "n_iter_no_change= and verbose= of the estimator, or its set_callbacks": ("callbacks",),
     "a data frame's columns": ("feature_name", "feature_names"),
     "ranktrees.contributions(model, X)": ("pred_contrib", "pred_contribs"),
+    "ranktrees.interactions(model, X)": ("pred_interactions",),
     "model.ensemble_.leaves(X)": ("pred_leaf",),
     "model.ensemble_.after(n).predict(X), which leaves out the first n trees": (
         "start_iteration",
@@ -415,13 +416,12 @@ def look_up(estimator: Any, name: str) -> Any:
     ...
     AttributeError: 'LambdaMARTRanker' object has no attribute 'booster_'; here that is ensemble_.
     """
-    for ours, theirs in THEIRS_OF_ATTRIBUTES.items():
-        if name in theirs:
-            raise AttributeError(
-                f"{type(estimator).__name__!r} object has no attribute {name!r}; here that is {ours}.",
-                name=name,
-                obj=estimator,
-            )
+    if (ours := _answer_to(name, THEIRS_OF_ATTRIBUTES)) is not None:
+        raise AttributeError(
+            f"{type(estimator).__name__!r} object has no attribute {name!r}; here that is {ours}.",
+            name=name,
+            obj=estimator,
+        )
     return object.__getattribute__(estimator, name)
 
 
@@ -450,9 +450,8 @@ def look_up_in_package(name: str) -> NoReturn:
     ...
     AttributeError: module 'ranktrees' has no attribute 'DMatrix'; here that is arrays or a data frame, ...
     """
-    hint = next(
-        (f"; here that is {ours}." for ours, theirs in THEIRS_OF_MODULES.items() if name in theirs), ""
-    )
+    ours = _answer_to(name, THEIRS_OF_MODULES)
+    hint = "" if ours is None else f"; here that is {ours}."
     for module in MODULES if not hint and not name.startswith("_") else ():
         if name in import_module(f"ranktrees.{module}").__all__:
             hint = f"; it is in ranktrees.{module}."
@@ -462,8 +461,7 @@ def look_up_in_package(name: str) -> NoReturn:
 
 def refuse_foreign_loss(loss: Any) -> None:
     """Raise a ValueError that translates the name of another library's loss."""
-    ours = next((ours for ours, theirs in LOSSES.items() if isinstance(loss, str) and loss in theirs), None)
-    if ours is not None:
+    if isinstance(loss, str) and (ours := _answer_to(loss, LOSSES)) is not None:
         raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
 
 
@@ -477,26 +475,30 @@ def _expected(name: str, known: list[str]) -> str:
     """Return which parameter may be meant."""
     if ours := _ours(name, known):
         return f"expected {ours}, which is its name here"
-    if nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:
-        return f"it has no such parameter: {nearest[0]}"
+    if nearest := _answer_to(name, ABSENT):
+        return f"it has no such parameter: {nearest}"
     if near := get_close_matches(name, known, cutoff=0.7):
         return f"expected one of its parameters; the nearest are {near}"
     return "expected one of its parameters, which get_params() lists"
 
 
 def _unexpected_by(method: str, name: str, known: list[str], parameters: list[str]) -> str:
-    ours = [ours for ours, theirs in THEIRS_OF_METHODS.items() if name in theirs]
-    if ours:
-        expected = f"here that is {ours[0]}"
+    if ours := _answer_to(name, THEIRS_OF_METHODS):
+        expected = f"here that is {ours}"
     elif parameter := name if name in parameters else _ours(name, parameters):
         expected = f"{parameter} is a parameter of the estimator: set_params({parameter}=...)"
-    elif nearest := [nearest for nearest, theirs in ABSENT.items() if name in theirs]:
-        expected = f"the estimator has no such parameter: {nearest[0]}"
+    elif nearest := _answer_to(name, ABSENT):
+        expected = f"the estimator has no such parameter: {nearest}"
     elif near := get_close_matches(name, known, cutoff=0.7):
         expected = f"the nearest that it accepts are {near}"
     else:
         expected = f"it accepts {known}"
     return f"{method} got an unexpected keyword argument {name!r}; {expected}."
+
+
+def _answer_to(name: str, theirs: Mapping[str, Collection[str]]) -> str | None:
+    """Return the first key of a table whose names of other libraries include this one."""
+    return next((ours for ours, names in theirs.items() if name in names), None)
 
 
 def _ours(name: str, known: list[str]) -> str | None:

@@ -211,18 +211,18 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         self._check_samples(n_earlier)
         costs = self._costs()
         if self.oob_score:
-            self._oob_measure().check_labels(data.share.some_of_all(data.labels))
+            self._oob_measure().check_labels(data.share.labels_to_check(data.labels))
         else:
             warn_of_no_more_trees(n_earlier, self.n_estimators, "n_estimators")
         ranks.at("the cuts")
-        mapper, own_codes = self._bin(data, n_threads, costs)
-        own, (data, codes) = data, gathered(data, own_codes)
+        mapper, codes_here = self._bin(data, n_threads, costs)
+        here, (data, codes) = data, gathered(data, codes_here)
         if earlier is None:
-            mean = self._objective().bind(data.labels, data.weights, data.offsets).start()
+            mean = self._objective().prepare(data.labels, data.weights, data.offsets).start()
             earlier = self._no_trees(mean, average=True)
 
         def trained() -> dict[str, str]:
-            rows = {"the training rows": (own, own_codes, np.full(own.n_rows, earlier.base))}
+            rows = {"the training rows": (here, codes_here, np.full(here.n_rows, earlier.base))}
             return what_is_trained(self, mapper, earlier, rows)
 
         so_far = file.going_on(Checkpoint(ensemble=earlier, seed=seed), trained)
@@ -236,11 +236,11 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         bootstrap = self._bootstrap(data, seed)
         out_of_bag: Any = None
         if self.oob_score:
-            values = values_in_training(own, mapper, own_codes, before)
-            out_of_bag = _out_of_bag(before, bootstrap, values, own, data.n_rows, n_threads)
+            values = values_in_training(here, mapper, codes_here, before)
+            out_of_bag = _out_of_bag(before, bootstrap, values, here, data.n_rows, n_threads)
             if before is self._earlier():
-                self._require_rows_of_before(out_of_bag, before, own)
-        with self._watching(self.n_estimators, context, _forest_attributes, X, own) as watchers:
+                self._require_rows_of_before(out_of_bag, before, here)
+        with self._watching(self.n_estimators, context, _forest_attributes, X, here) as watchers:
             trees = grow_forest(
                 make_grower,
                 data,
@@ -254,17 +254,17 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 n_jobs=n_threads,
                 communicator=ranks,
                 out_of_bag=out_of_bag,
-                callbacks=file.followed_by(watchers, so_far),
+                callbacks=file.with_checkpoints(watchers, so_far),
                 ensemble_of=ensemble_of,
             )
         self._forget_scores()
         if self.oob_score:
             scores = out_of_bag.scores(before.base)
             warn_of_samples(scores, self.bootstrap_unit)
-            self._score_out_of_bag(data, own, scores, n_threads)
+            self._score_out_of_bag(data, here, scores, n_threads)
         self._seed_, self._fitted_costs = seed, costs
         self.__dict__.update(_forest_attributes(ensemble_of(trees)))
-        warn_of_trees(self, self.ensemble_, own.share)
+        warn_of_trees(self, self.ensemble_, here.share)
 
     def _check_samples(self, n_earlier: int) -> None:
         """Refuse settings of samples if none are drawn, and an out-of-bag score of unknown samples."""
@@ -283,9 +283,9 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
                 "once, or set oob_score=False."
             )
 
-    def _require_rows_of_before(self, out_of_bag: OutOfBag, before: Ensemble, own: FitData) -> None:
+    def _require_rows_of_before(self, out_of_bag: OutOfBag, before: Ensemble, data: FitData) -> None:
         """Raise if the out-of-bag scores of the earlier trees are not those that they had in their fit."""
-        scores = _scores_as_given(out_of_bag.scores(before.base), own)
+        scores = _scores_as_given(out_of_bag.scores(before.base), data)
         if not np.array_equal(scores, self.oob_prediction_, equal_nan=True):
             raise ValueError(
                 f"oob_score={self.oob_score!r}, but X, or what bootstrap_unit and max_samples draw of it, "
@@ -338,30 +338,30 @@ class RandomForestRanker(TreeEnsembleEstimator, RegressorMixin, BaseEstimator):
         is_true = isinstance(self.oob_score, (bool, np.bool_))
         return self._measure() if is_true else as_measure(self.oob_score)  # type: ignore[arg-type]
 
-    def _score_out_of_bag(self, data: FitData, own: FitData, scores: np.ndarray, n_threads: int) -> None:
+    def _score_out_of_bag(self, data: FitData, here: FitData, scores: np.ndarray, n_threads: int) -> None:
         seen = ~np.isnan(scores)
         measure = self._oob_measure()
         offsets = np.unique(np.concatenate([[0], np.cumsum(seen)])[data.offsets])  # of queries with rows left
         weights = None if data.weights is None else data.weights[seen]
         self.oob_score_ = measure.signed_mean(data.labels[seen], scores[seen], offsets, weights, n_threads)
-        self.oob_prediction_ = _scores_as_given(scores, own)
+        self.oob_prediction_ = _scores_as_given(scores, here)
 
 
-def _scores_as_given(scores: np.ndarray, own: FitData) -> np.ndarray:
+def _scores_as_given(scores: np.ndarray, data: FitData) -> np.ndarray:
     """The scores of this rank's own rows, in the order in which they were passed."""
-    numbers = own.share.row_numbers
-    return own.as_given(scores if numbers is None else scores[numbers])
+    numbers = data.share.row_numbers
+    return data.as_given(scores if numbers is None else scores[numbers])
 
 
 def _out_of_bag(
-    ensemble: Ensemble, bootstrap: Bootstrap, X: Any, own: FitData, n_rows: int, n_threads: int
+    ensemble: Ensemble, bootstrap: Bootstrap, X: Any, data: FitData, n_rows: int, n_threads: int
 ) -> OutOfBag:
     """OutOfBag of the trees of a model, which were grown from these rows. Each rank looks at its own."""
-    out_of_bag, share = OutOfBag(n_rows), own.share
+    out_of_bag, share = OutOfBag(n_rows), data.share
     numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
     for first in range(0, len(ensemble), STAGES):
         trees = ensemble.first(min(first + STAGES, len(ensemble))).after(first)
-        leaves = own.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), X))  # type: ignore[misc]
+        leaves = data.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), X))  # type: ignore[misc]
         for tree, (root, leaf) in enumerate(zip(trees.tree_offsets, leaves.T, strict=False), first):
             left_out = bootstrap.times(tree)[numbers] == 0
             out_of_bag.add(numbers[left_out], trees.nodes["value"][root + leaf[left_out]])

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 STAGES = 16
 
 
-class Rows(NamedTuple):
+class FitRows(NamedTuple):
     """The rows of a fit, with their codes by a mapper."""
 
     X: Any  # as it was passed, for other kinds of models
@@ -87,9 +87,9 @@ class Start:
 
     @property
     def _of_classes(self) -> list[Start]:
-        return [replace(self, ensemble=own, bases=None) for own in self.ensemble._of_classes(self.bases)]
+        return [replace(self, ensemble=one, bases=None) for one in self.ensemble._of_classes(self.bases)]
 
-    def scores(self, rows: Rows, n_threads: int) -> np.ndarray:
+    def scores(self, rows: FitRows, n_threads: int) -> np.ndarray:
         """Return the scores to which new trees are added: float64[n_rows], in internal order.
 
         If each class has a score, they are float64[n_classes, n_rows].
@@ -105,7 +105,7 @@ class Start:
         scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), X, scores)
         return data.internal(scores)
 
-    def stages(self, rows: Rows, n_threads: int) -> Iterator[np.ndarray]:
+    def stages(self, rows: FitRows, n_threads: int) -> Iterator[np.ndarray]:
         """Yield the same after each added round."""
         if self.bases is not None:
             yield from map(
@@ -127,7 +127,7 @@ class Start:
             for stage in stages.T:
                 yield np.ascontiguousarray(data.internal(stage))
 
-    def before_each_tree(self, rows: Rows, n_threads: int) -> Iterator[np.ndarray]:
+    def before_each_tree(self, rows: FitRows, n_threads: int) -> Iterator[np.ndarray]:
         """Yield the same before each added round."""
         if self.n_added:
             yield replace(self, ensemble=self.ensemble.first(self.n_init_trees)).scores(rows, n_threads)
@@ -160,10 +160,10 @@ def values_in_training(data: FitData, mapper: BinMapper, codes: Any, ensemble: E
     asked = [column for column in of_levels if (nodes["feature"] == column).any()]
     for column in asked:
         levels, known = of_levels[column], ensemble.categories[column]
-        own = ensemble.groups[column]
+        group = ensemble.groups[column]
         if not np.array_equal(known, levels.values):
             return data.X
-        pairs = np.unique([levels.codes[-1], np.arange(len(known)) if own is None else own], axis=1)
+        pairs = np.unique([levels.codes[-1], np.arange(len(known)) if group is None else group], axis=1)
         _, first, place = np.unique(pairs[0], return_index=True, return_inverse=True)
         left = unpack(ensemble.bitsets[nodes["categories"][nodes["feature"] == column]])
         if (left[:, pairs[1]] != left[:, pairs[1][first][place]]).any():
@@ -181,8 +181,8 @@ def values_in_training(data: FitData, mapper: BinMapper, codes: Any, ensemble: E
 
 def foreign_of(init: Any) -> Any:
     """Return the model of another kind at the very start of boosting; None if there is none."""
-    own = own_model(init)
-    return init if own is None else own._foreign_init()
+    estimator = own_model(init)
+    return init if estimator is None else estimator._foreign_init()
 
 
 def scores_of_foreign(init: Any, X: RowsLike) -> np.ndarray | None:
@@ -196,17 +196,17 @@ def scores_of_foreign(init: Any, X: RowsLike) -> np.ndarray | None:
 
 def scores_to_start_from(model: Any, X: RowsLike, like: dict[str, Any]) -> np.ndarray:
     """Return what `scores_by` does; for a model of this library, scores rather than predictions."""
-    own = own_model(model)
-    if own is None:
+    estimator = own_model(model)
+    if estimator is None:
         return scores_by(model, X, **like)
-    require_one_score(own)
-    return own._scores(X, check_rows(own, X, reset=False))
+    require_one_score(estimator)
+    return estimator._scores(X, check_rows(estimator, X, reset=False))
 
 
-def require_one_score(own: FittedTrees) -> None:
+def require_one_score(estimator: FittedTrees) -> None:
     """Raise if a model of this library gives each of several classes a score."""
-    if (n_classes := len(own._ensembles)) > 1:
+    if (n_classes := len(estimator._ensembles)) > 1:
         raise ValueError(
-            f"init={own!r} gives each of {n_classes} classes a score; expected one score per row: a "
+            f"init={estimator!r} gives each of {n_classes} classes a score; expected one score per row: a "
             'classifier of two classes or, for grades, OrdinalRanker(init, method="multiclass").'
         )

@@ -26,6 +26,13 @@ from ranktrees.evaluation.model_selection import (
     train_test_split_by_query,
 )
 from ranktrees.evaluation.picking import Candidate, PickedEarlyExit, pick_early_exit
+from ranktrees.evaluation.trec import (
+    dump_trec_qrels,
+    dump_trec_run,
+    judged_rows,
+    load_trec_qrels,
+    load_trec_run,
+)
 
 __all__ = [
     "Candidate",
@@ -48,7 +55,12 @@ __all__ = [
     "compare_to_baseline",
     "compare_values",
     "cutoff_curves",
+    "dump_trec_qrels",
+    "dump_trec_run",
     "holm",
+    "judged_rows",
+    "load_trec_qrels",
+    "load_trec_run",
     "mean_interval",
     "optimal_weight",
     "per_query_table",

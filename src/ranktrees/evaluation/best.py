@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.rows import numbers_in
-from ranktrees.rows import find_queries, ids_of_queries, qid_of
+from ranktrees.rows import column_of, document_ids, find_queries, ids_of_queries, qid_of, warn_of_order
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import threads_for
 
@@ -19,37 +19,46 @@ if TYPE_CHECKING:
     from ranktrees.rows.queries import Queries
     from ranktrees.support.annotations import IdsLike
 
-__all__ = ["best_rows", "places", "require_how_many", "table_of_best"]
+__all__ = ["best_first", "best_rows", "places", "queries_to_rank", "require_how_many", "table_of_best"]
 
 
-def best_rows(scores: ArrayLike, qid: IdsLike | None = None, k: int | None = 10) -> pd.DataFrame:
+def best_rows(
+    scores: ArrayLike, qid: IdsLike | None = None, k: int | None = 10, *, ids: IdsLike | None = None
+) -> pd.DataFrame:
     """Return the best rows of each query, by the scores of any model.
 
     Parameters
     ----------
     scores : array-like of shape (n_rows,)
-        Finite scores. Higher scores rank first. A pandas Series whose index has a level named "qid" supplies
-        the query ids as well.
+        Finite scores. Higher scores rank first. The table keeps the index of a pandas Series, of which a
+        level named "qid" supplies the query ids as well.
     qid : array-like of shape (n_rows,), default=None
         The query id of each row: any hashable values, in any order.
     k : int or None, default=10
         The number of rows to return for each query. A query with fewer rows returns all of them. If None,
         all rows of every query are returned.
+    ids : array-like of shape (n_rows,), default=None
+        The id of the document of each row, of any kind, to be returned in a column ``id``.
 
     Returns
     -------
     DataFrame
         One row for each row that is returned. Queries come in order of first appearance, and the rows of a
-        query best first. ``query`` is the query id, ``row`` the position in ``scores``, and ``rank`` counts
-        from 1. Rows with equal scores keep the order that they have in ``scores``.
+        query best first. ``query`` is the query id, ``row`` the position in ``scores``, ``id`` that of
+        ``ids``, if given, and ``rank`` counts from 1. Rows with equal scores keep the order that they have in
+        ``scores``.
 
     Raises
     ------
     ImportError
         If pandas is not installed.
     ValueError
-        If the scores are not finite numbers, one per row, if there are no query ids, or if ``k`` is not a
-        whole number of at least 1.
+        If the scores are not finite numbers, one per row, if there are no query ids, if ``k`` is not a
+        whole number of at least 1, or if an id is missing.
+
+    See Also
+    --------
+    dump_trec_run : Write the rows of each query, best first, for trec_eval.
 
     Examples
     --------
@@ -58,6 +67,10 @@ def best_rows(scores: ArrayLike, qid: IdsLike | None = None, k: int | None = 10)
       query  row  rank  score
     0   tea    2     1    0.7
     1  milk    3     1    0.2
+    >>> print(best_rows([0.5, 0.7, 0.2], qid=["tea", "tea", "milk"], k=1, ids=["d8", "d3", "d5"]))
+      query  row  id  rank  score
+    0   tea    1  d3     1    0.7
+    1  milk    2  d5     1    0.2
     """
     require_how_many(k)
     values = numbers_in("scores", scores)
@@ -67,13 +80,43 @@ def best_rows(scores: ArrayLike, qid: IdsLike | None = None, k: int | None = 10)
             + (", and not all are finite" if values.ndim == 1 else "")
             + "; expected a finite number for each row."
         )
-    queries = find_queries(len(values), {"qid": qid}, {"scores": scores})
+    queries, qid = queries_to_rank("best_rows", len(values), qid, ids, "scores", scores)
+    return table_of_best(values, values, queries, qid, k, scores, ids)
+
+
+def queries_to_rank(
+    method: str, n_rows: int, qid: IdsLike | None, ids: IdsLike | None, name: str, holder: Any
+) -> tuple[Queries, IdsLike]:
+    """Return the queries of rows that are to be ranked, and the id of the query of each row.
+
+    Parameters
+    ----------
+    method : str
+        What is called to rank them, for messages.
+    n_rows : int
+    qid : array-like of shape (n_rows,) or None
+    ids : array-like of shape (n_rows,) or None
+        The ids of documents, which are checked.
+    name : str
+        The name of ``holder`` in messages.
+    holder : object
+        Rows or scores, whose index may have a level named "qid".
+
+    Returns
+    -------
+    queries : (ndarray of int64 or None, ndarray of int64)
+    qid : array-like of shape (n_rows,)
+    """
+    queries = find_queries(n_rows, {"qid": qid}, {name: holder})
     if queries is None:
         raise ValueError(
-            "best_rows needs qid=: it returns the best rows of each query. Pass qid= (one id per row); if "
-            "all rows belong to one query, pass zeros."
+            f"{method} needs qid=: it returns the best rows of each query. Pass qid= (one id per row), or "
+            f"{name} whose index has a level named 'qid'; if all rows belong to one query, pass zeros."
         )
-    return table_of_best(values, values, queries, qid_of(scores) if qid is None else qid, k)
+    if ids is not None:
+        warn_of_order({name: holder, "ids": ids})
+        document_ids(ids, n_rows)
+    return queries, qid_of(holder) if qid is None else qid
 
 
 def require_how_many(k: int | None) -> None:
@@ -95,6 +138,8 @@ def table_of_best(
     queries: Queries,
     qid: IdsLike,
     k: int | None,
+    holder: Any,
+    ids: IdsLike | None,
     n_threads: int = 1,
 ) -> pd.DataFrame:
     """Build the table that `best_rows` returns.
@@ -110,6 +155,9 @@ def table_of_best(
         the queries begin.
     qid : array-like of shape (n_rows,)
     k : int or None
+    holder : object
+        What the rows were passed in. If this is a pandas object, the table keeps its index.
+    ids : array-like of shape (n_rows,) or None
     n_threads : int, default=1
 
     Returns
@@ -120,21 +168,49 @@ def table_of_best(
         import pandas as pd
     except ImportError as error:
         raise ImportError("the best rows are returned as a pandas DataFrame: pip install pandas") from error
+    rows, query, place = best_first(ranked_by, queries, k, n_threads)
+    index = holder.index.take(rows) if hasattr(holder, "iloc") else pd.RangeIndex(len(rows))
+    numbers = {"row": rows, "rank": place + 1, "score": scores[rows]}
+    table = pd.DataFrame(numbers, index=index)
+    table.insert(0, "query", column_of(ids_of_queries(qid, *queries)).take(query).set_axis(index))
+    if ids is not None:
+        of_pandas = isinstance(ids, pd.Series | pd.Index | pd.api.extensions.ExtensionArray)
+        column = pd.Series(ids) if of_pandas else column_of(document_ids(ids, len(scores)))
+        table.insert(2, "id", column.take(rows).set_axis(index))
+    return table
+
+
+def best_first(
+    scores: np.ndarray, queries: Queries, k: int | None, n_threads: int = 1
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the best rows of each query, best first.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_rows,)
+    queries : (ndarray of int64 or None, ndarray of int64)
+        As for `table_of_best`.
+    k : int or None
+    n_threads : int, default=1
+
+    Returns
+    -------
+    rows, query, place : ndarray of int64, shape (n_shown,)
+        The rows, the number of the query of each, and the place that each has in its query, counted from 0.
+
+    Examples
+    --------
+    >>> from ranktrees.evaluation.best import best_first
+    >>> best_first(np.array([0.5, 0.9, 0.5, 0.1, 0.2]), (None, np.array([0, 3, 5])), 2)
+    (array([1, 0, 4, 3]), array([0, 0, 1, 1]), array([0, 1, 0, 1]))
+    """
     order, offsets = queries
     order = np.arange(len(scores)) if order is None else order
-    place = places(ranked_by[order], offsets, n_threads)
+    place = places(scores[order], offsets, n_threads)
     query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    best_first = np.argsort(offsets[query] + place)
-    shown = best_first if k is None else best_first[place[best_first] < k]
-    ids = ids_of_queries(qid, *queries)
-    return pd.DataFrame(
-        {
-            "query": pd.Index(ids, tupleize_cols=False).take(query[shown]),
-            "row": order[shown],
-            "rank": place[shown] + 1,
-            "score": scores[order[shown]],
-        }
-    )
+    shown = np.argsort(offsets[query] + place)
+    shown = shown if k is None else shown[place[shown] < k]
+    return order[shown], query[shown], place[shown]
 
 
 def places(scores: np.ndarray, offsets: np.ndarray, n_threads: int = 1) -> NDArray[np.int64]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from ranktrees.measures.rows import arranged, checked_rows, column
 from ranktrees.rows import query_of_rows, warn_of_order
@@ -179,5 +179,5 @@ def relevance_calibration(
     n_queries = np.bincount(pairs[0])
     several = np.maximum(n_queries - 1, 1)
     error = np.sqrt(n_queries / several * np.bincount(pairs[0], off**2)) / n_rows
-    half = np.where(n_queries > 1, stats.t.ppf((1 + confidence) / 2, several) * error, np.nan)
+    half = np.where(n_queries > 1, stdtrit(several, (1 + confidence) / 2) * error, np.nan)
     return RelevanceCalibration(of_scores, means, means - half, means + half, n_rows, float(confidence))

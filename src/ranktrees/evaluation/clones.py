@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
-from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples
@@ -154,8 +153,9 @@ def fitted_clone(
             X, y, sample_weight, queries = (None if of is None else _safe_indexing(of, order) for of in rows)
         names = signature(ranker.fit).parameters
         name = next(name for name in ("group_id", "qid", "group") if name in names)
-        own = {name: np.diff(offsets) if name == "group" else queries}
-        y, ids = (y, own) if ranker is model else _ids_for_steps(model, y, queries, step, ranker, own)
+        ids = {name: np.diff(offsets) if name == "group" else queries}
+        if ranker is not model:
+            y, ids = _ids_for_steps(model, y, queries, step, ranker, ids)
         of_xgboost = any(kind.__module__.startswith("xgboost.") for kind in type(ranker).__mro__)
         if of_xgboost and sample_weight is not None:
             sample_weight = query_weights(np.asarray(sample_weight, np.float64), offsets)
@@ -167,27 +167,33 @@ def fitted_clone(
     return model.fit(X, y, **weights, **ids, **params)
 
 
+def _is_pipeline(model: Any) -> bool:
+    from sklearn.pipeline import Pipeline
+
+    return isinstance(model, Pipeline)
+
+
 def _last_step(model: Any) -> tuple[str, Any]:
     """Return the last step of a pipeline, even of nested ones, with its path; of other models themselves."""
     path = ""
-    while isinstance(model, Pipeline):
+    while _is_pipeline(model):
         name, model = model.steps[-1]
         path += f"{name}__"
     return path, model
 
 
 def _ids_for_steps(
-    pipeline: Any, y: ArrayLike, queries: np.ndarray | None, path: str, ranker: Any, own: dict[str, Any]
+    pipeline: Any, y: ArrayLike, queries: np.ndarray | None, path: str, ranker: Any, ids: dict[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """Return labels and ids for a pipeline whose last step is a ranker that takes its ``own`` ids."""
+    """Return labels and ids for a pipeline whose last step is a ranker that takes ``ids``."""
     if not sklearn.get_config()["enable_metadata_routing"]:
-        return carry_queries(y, queries), {f"{path}{name}": values for name, values in own.items()}
+        return carry_queries(y, queries), {f"{path}{name}": values for name, values in ids.items()}
     if not hasattr(ranker, "set_fit_request"):
         raise _queries_out_of_reach(pipeline, ranker)
-    names = {name: f"{name}_of_last_step" for name in own}  # earlier steps may use this name
+    names = {name: f"{name}_of_last_step" for name in ids}  # earlier steps may use this name
     ranker.set_fit_request(**names)
-    y, ids = hand_queries(pipeline, "fit", y, queries)
-    return y, ids | {names[name]: values for name, values in own.items()}
+    y, ids_of_steps = hand_queries(pipeline, "fit", y, queries)
+    return y, ids_of_steps | {names[name]: values for name, values in ids.items()}
 
 
 def _require_queries_in_reach(model: Any) -> None:
@@ -211,7 +217,7 @@ def _queries_out_of_reach(model: Any, ranker: Any) -> ValueError:
 
 def estimators_inside(model: Any) -> list[Any]:
     """Return the estimators to which a search, a mean or a subset of features passes rows and labels."""
-    if isinstance(model, Pipeline):
+    if _is_pipeline(model):
         inside = [model.steps[-1][1]]
     elif isinstance(model, FrozenEstimator):
         inside = []
@@ -232,7 +238,7 @@ def require_weights_taken(estimator: Any, name: str = "sample_weight") -> None:
     if "sample_weight" in parameters:
         return
     passes_on = any(of.kind == of.VAR_KEYWORD for of in parameters.values())
-    if isinstance(estimator, Pipeline):
+    if _is_pipeline(estimator):
         passes_on = sklearn.get_config()["enable_metadata_routing"]
         inside = []  # any of its steps may ask for them
     else:

@@ -36,7 +36,7 @@ from ranktrees._core.evaluation import combining
 from ranktrees._core.measures import ranking
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.base import query_weights
-from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.measures.rows import arranged, checked_rows, column
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.rows import find_query_of_rows, warn_of_order
@@ -338,13 +338,13 @@ def weight_curve_of(
     shares = shares_of_queries(measure, labels, a, offsets, row_weights, n_threads)
     largest = max(np.abs(a).max(), np.abs(b).max())
     a, b = (_scaled(scores, EXPONENT - math.frexp(largest)[1]) for scores in (a, b))
-    follow = _Formula if type(measure).per_query is Ranked.per_query else _Calls
-    followed = follow(measure, labels, a, b, offsets, shares, form == "convex", n_threads)
-    weights, at, behind = _all_strips(followed, *interval)
+    kind = _CompiledSweep if type(measure).per_query is CompiledMeasure.per_query else _PythonSweep
+    sweep = kind(measure, labels, a, b, offsets, shares, form == "convex", n_threads)
+    weights, at, behind = _all_strips(sweep, *interval)
     between = behind[:-1]
     sign = 1 if measure.greater_is_better else -1
     weight, best = _highest(weights, sign * between, sign * at, near)
-    unit = followed.unit
+    unit = sweep.unit
     return WeightCurve(weight, sign * best * unit, weights, between * unit, at * unit, form, measure)
 
 
@@ -505,8 +505,8 @@ def refine_weights(
         return scores
 
     scores = scores_by(values)
-    bound_measure = measure.bind(labels, offsets, weights, n_threads)
-    value = bound_measure.signed_mean(scores)
+    prepared = measure.prepare(labels, offsets, weights, n_threads)
+    value = prepared.signed_mean(scores)
     for _ in range(n_repeats):
         before = value
         for tree, leaf in enumerate(leaves.T):
@@ -526,7 +526,7 @@ def refine_weights(
             )
             found = [*values[:tree], curve.weight * values[tree], *values[tree + 1 :]]
             found_scores = scores_by(found)
-            new = bound_measure.signed_mean(found_scores)
+            new = prepared.signed_mean(found_scores)
             if new > value:
                 values, scores, value = found, found_scores, new
         if value == before:
@@ -539,8 +539,8 @@ def refine_weights(
 # ---- what changes where, in whole steps --------------------------------------------------------------------
 
 
-class _Formula:
-    """Follows a compiled measure of all queries over strips of weights."""
+class _CompiledSweep:
+    """How a compiled measure of all queries changes, strip by strip of the weights."""
 
     def __init__(
         self,
@@ -553,21 +553,21 @@ class _Formula:
         convex: bool,
         n_threads: int,
     ) -> None:
-        bound, sizes = measure.bind(labels, offsets, None, n_threads), np.diff(offsets)
+        prepared, sizes = measure.prepare(labels, offsets, None, n_threads), np.diff(offsets)
         self.n_pairs = int((sizes * (sizes - 1)).sum()) // 2
         self.empty = 0.0 if isinstance(measure.empty_query, str) else measure.empty_query
         highest = max(1.0, abs(self.empty))
         if measure.formula == ranking.Formula.DCG:
             with np.errstate(over="ignore"):
-                best = np.add.reduceat(bound.gains, offsets[:-1]).max() * bound.discounts.max()
+                best = np.add.reduceat(prepared.gains, offsets[:-1]).max() * prepared.discounts.max()
             highest = max(highest, best)
         self.unit = _step(highest, measure)
         self.scales = shares / self.unit
         self.sweeper = combining.Sweeper(
-            combining.Combined(a, b, offsets, convex), self.scales, n_threads, bound
+            combining.Combined(a, b, offsets, convex), self.scales, n_threads, prepared
         )
 
-    def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
+    def changes(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
         """Return the changes from `start` to `last`, and the value in steps before the first change."""
         firsts = np.empty(len(self.scales), np.int64)
         changes = self.sweeper.sweep(start, last, opening, firsts)
@@ -576,8 +576,8 @@ class _Formula:
         return changes, int(firsts.sum())
 
 
-class _Calls:
-    """Follows a measure written in Python, which is called for each order of each query."""
+class _PythonSweep:
+    """How a measure written in Python changes, which is called for each order of each query."""
 
     n_pairs = 0  # so that one strip covers all orders: they are known anyway
 
@@ -601,8 +601,8 @@ class _Calls:
                 self.queries.append((rows, share, combined))
         self.unit: Any = None
 
-    def sweep(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
-        """As in `_Formula`, for all weights at once."""
+    def changes(self, start: float, last: float, opening: bool) -> tuple[np.ndarray, int]:
+        """As in `_CompiledSweep`, for all weights at once."""
         queries = []
         for rows, share, combined in self.queries:
             every = combining.Sweeper(combined, np.ones(1), n_threads=1)
@@ -642,15 +642,15 @@ def _step(highest: float, measure: Measure) -> float:
 
 
 def _all_strips(
-    followed: _Formula | _Calls, low: float, high: float
+    sweep: _CompiledSweep | _PythonSweep, low: float, high: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Points in rising order, the value in steps at each point, and the value in steps behind it."""
     start = low
     strips: list[tuple[np.ndarray, ...]] = []
-    width = (high - low) * min(1.0, AT_ONCE / max(followed.n_pairs, 1))
+    width = (high - low) * min(1.0, AT_ONCE / max(sweep.n_pairs, 1))
     while start < high:
         last = high if width >= high - start else max(start + width, math.nextafter(start, math.inf))
-        changes, before = followed.sweep(start, last, not strips)
+        changes, before = sweep.changes(start, last, not strips)
         strips.append(_added_up(changes, before))
         if len(changes) < AT_ONCE // 2:
             width *= 2

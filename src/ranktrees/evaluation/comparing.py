@@ -42,18 +42,18 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 from sklearn.utils import check_random_state
 
 from ranktrees._core.rows import sampling
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.rows import arranged, checked_rows, column, numbers_in
-from ranktrees.rows import ids_of_queries, qid_of, warn_of_order
+from ranktrees.rows import column_of, ids_of_queries, qid_of, warn_of_order
 from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.plotting import axes_or_new
-from ranktrees.support.tables import Tabular, pandas_for
+from ranktrees.support.tables import Tabular, aligned, pandas_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -149,7 +149,7 @@ def per_query_table(
     qid = qid_of(y_true) if qid is None else qid
     qid = [0] * int(offsets[-1]) if qid is None else qid
     ids = ids_of_queries(qid, order, offsets)
-    index = pd.Index(ids, name="qid", tupleize_cols=False)
+    index = pd.Index(column_of(ids), name="qid", tupleize_cols=False)
     table = pd.DataFrame(columns, index=index)
     table.columns = pd.MultiIndex.from_tuples(table.columns, names=["ranker", "measure"])
     return table
@@ -653,9 +653,9 @@ def _compare(
     counts = ~np.isnan(differences)
     n_queries = int(np.count_nonzero(counts))
     if n_queries < 2:
+        why = ": without qid= all rows are one query" if len(counts) == 1 and measure is not None else ""
         raise ValueError(
-            f"a comparison needs at least two queries where both rankers have a value, got {n_queries}"
-            + ": without qid= all rows are one query" * (len(counts) == 1 and measure is not None)
+            f"a comparison needs at least two queries where both rankers have a value, got {n_queries}{why}"
         )
     a, b = values_a[counts], values_b[counts]
     steps, step = _in_steps(a, b)
@@ -709,9 +709,9 @@ def _student(values: np.ndarray, confidence: float) -> _Student:
     values = np.ldexp(values, -unit)
     mean = min(max(math.fsum(values) / n, values.min()), values.max())  # the quotient is rounded
     error = math.sqrt(math.fsum((values - mean) ** 2) / (n - 1) / n)
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * error
+    half = float(stdtrit(n - 1, (1 + confidence) / 2)) * error
     statistic = mean / error if error else math.copysign(math.inf, mean) if mean else 0.0
-    p_value = float(2 * stats.t.sf(abs(statistic), n - 1))
+    p_value = float(2 * stdtr(n - 1, -abs(statistic)))
     low, mean, high = (float(np.ldexp(value, unit)) for value in (mean - half, mean, mean + half))
     return _Student(mean, low, high, statistic, p_value)
 
@@ -725,9 +725,11 @@ def _t_test(
 def _bootstrap(
     student: _Student, steps: np.ndarray, step: float, confidence: float, n_resamples: int, seed: int
 ) -> tuple[float, float, float]:
-    turned = np.sort(-steps)
-    sign = -1 if turned.tolist() > steps.tolist() else 1  # a and b may change places: the draws stay the same
-    steps = turned if sign < 0 else steps
+    negated = np.sort(-steps)
+    sign = (
+        -1 if negated.tolist() > steps.tolist() else 1
+    )  # a and b may change places: the draws stay the same
+    steps = negated if sign < 0 else steps
     sums = np.empty(n_resamples, np.int64)
     sampling.drawn_sums(seed, 0, steps, sums, effective_n_threads(None, n_resamples * len(steps)))
     sums -= steps.sum()
@@ -852,7 +854,7 @@ class Comparisons(Tabular, Mapping[str, Comparison]):
             lines.append((name, *values, _typed(self.p_values[name]), *queries))
         return (
             f"{any_one.measure} of {_typed_queries(any_one)}, against {self.baseline}\n"
-            f"{_aligned(lines, 'l' + 'r' * 7)}\n"
+            f"{aligned(lines)}\n"
             f"{100 * any_one.confidence:g} % intervals; p by {_TESTS[any_one.test][0]}, adjusted by Holm"
         )
 
@@ -906,14 +908,6 @@ class Comparisons(Tabular, Mapping[str, Comparison]):
         interval = f"{100 * any_one.confidence:g} % interval"
         ax.set_xlabel(f"{any_one.measure}: over {self.baseline}, {interval}")
         return ax
-
-
-def _aligned(lines: list[tuple[str, ...]], sides: str) -> str:
-    """Lines of cells as text, each column left or right."""
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    put = [str.ljust if side == "l" else str.rjust for side in sides]
-    cells = (map(lambda do, cell, width: do(cell, width), put, line, widths) for line in lines)
-    return "\n".join("  ".join(line).rstrip() for line in cells)
 
 
 def compare_to_baseline(
@@ -1133,7 +1127,7 @@ class Report(Tabular):
         if len(set(of_measures.values())) == 1:
             queries = next(iter(of_measures.values()))
         test = _TESTS[next(iter(self.comparisons.values())).test][0]
-        table = _aligned(lines, "l" * len(lines[0]))
+        table = aligned(lines, len(lines[0]))
         return f"{queries}\n{table}\na letter: better than that ranker, p < 0.05 by {test}, adjusted by Holm"
 
     def _cells(self, max_p: float, raised: Any = None) -> list[tuple[str, ...]]:

@@ -134,7 +134,7 @@ def cost_curve_of(
     CostCurve
     """
     check_early_exit(early_exit)
-    ranks = getattr(measure, "by_order", False) and measure.by_query
+    by_order = getattr(measure, "by_order", False) and measure.by_query
     stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
     cost, value = [], []
 
@@ -142,7 +142,7 @@ def cost_curve_of(
         for n_trees in range(first + 1, stop + 1):
             scores[rows], seen[rows] = next(stages)[rows], n_trees
             cost.append(costs[seen].mean())
-            value.append(value_of(rows_dropped_last(scores, seen) if ranks else scores))
+            value.append(value_of(rows_dropped_last(scores, seen) if by_order else scores))
         return scores[rows]
 
     drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)

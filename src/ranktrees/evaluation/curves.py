@@ -272,12 +272,12 @@ def score_curves(
         curves: dict[Measure, np.ndarray] = {}
         for method in dict.fromkeys(score_method(model, measure) for measure in chosen):
             some = [measure for measure in chosen if score_method(model, measure) == method]
-            bound_measures = [measure.bind(data.labels, data.offsets, None, n_threads) for measure in some]
+            prepared = [measure.prepare(data.labels, data.offsets, None, n_threads) for measure in some]
             n_trees, of_set = [], []
             for n, scores in _every(every, staged_scores_by(model, X, some[0])):
                 n_trees.append(n)
                 scores = data.internal(scores)
-                of_set.append([bound_measure.mean(scores) for bound_measure in bound_measures])
+                of_set.append([measure.mean(scores) for measure in prepared])
             if not n_trees:
                 raise ValueError("model has no trees; expected at least one: fit it with more.")
             curves |= zip(some, np.array(of_set).T, strict=True)

@@ -250,14 +250,14 @@ class _Trial:
         self.data, self.measure, self.confidence = data, measure, confidence
         self.queries = None, data.offsets
         self.n_threads = effective_n_threads(ranker.n_jobs)
-        self.bound_measure = measure.bind(data.labels, data.offsets, data.weights, self.n_threads)
+        self.prepared = measure.prepare(data.labels, data.offsets, data.weights, self.n_threads)
         self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
         self.after = {self.n_trees: data.internal(scores_by(ranker, X))}
         stages = zip(range(1, max(at, default=0) + 1), staged_scores_by(ranker, X), strict=False)
         for n_trees, scores in stages:
             if n_trees in at:
                 self.after[n_trees] = data.internal(scores)
-        self.full_values = self.bound_measure.per_query(self.after[self.n_trees])
+        self.full_values = self.prepared.per_query(self.after[self.n_trees])
         if np.isnan(self.full_values).all():
             raise ValueError(
                 f"{measure} is not defined on any of the queries: pass others, or set empty_query."
@@ -283,7 +283,7 @@ class _Trial:
             lambda rows, first, stop: self.after[stop][rows],
             self.n_threads,
         )
-        values = self.bound_measure.per_query(saved.dropped_last(scores))
+        values = self.prepared.per_query(saved.dropped_last(scores))
         losses = self.full_values - values if self.measure.greater_is_better else values - self.full_values
         highest_loss = (
             _mean(losses) if self.confidence is None else mean_interval(losses, self.confidence).high

@@ -51,8 +51,8 @@ def added_up(model: Any, feature_names: Sequence[str] | None = None) -> Ensemble
     >>> added_up(Ensemble.from_trees([], n_features=3, base=0.5)).nodes["value"]
     array([0.5])
     """
-    own = fitted_trees(model)
-    ensemble = Ensemble.joined([with_columns_of(own, whole_ensemble(own))])
+    estimator = fitted_trees(model)
+    ensemble = Ensemble.joined([with_columns_of(estimator, whole_ensemble(estimator))])
     if feature_names is not None:
         names = checked_renames(feature_names, ensemble.feature_names, ensemble.n_features)
         ensemble = ensemble._with_columns(names, ensemble.category_levels)

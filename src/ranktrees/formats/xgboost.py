@@ -36,7 +36,7 @@ from ranktrees.formats.plain import (
     shortest,
     whole_numbers,
 )
-from ranktrees.model.ensemble import MAX_IN_SETS, Ensemble
+from ranktrees.model.ensemble import MAX_IN_SETS, Ensemble, covers_of
 from ranktrees.support.files import read_file, replace_file, require_path
 from ranktrees.support.warning import warn
 
@@ -184,7 +184,8 @@ def load_xgboost(model: Any) -> Ensemble:
 
     All trees of a file are taken. If the model was stopped early,
     ``Ensemble.first((best_iteration + 1) * num_parallel_tree)`` keeps those up to its attribute
-    ``best_iteration``. The number of rows in a node is not known, so there are no `contributions`.
+    ``best_iteration``. The number of rows in a node is not known: `contributions` weigh the sides of a split
+    by the hessians of the rows there, as XGBoost's own do.
 
     There are some differences. Absent entries of sparse rows are 0 in this library, and missing values in
     XGBoost. Categories that are not whole numbers below 256 are missing values in this library, while XGBoost
@@ -295,7 +296,7 @@ def _written_tree(t: int, nodes: np.ndarray, members: list[Any], n_features: int
         "split_indices": np.where(inner, nodes["feature"], 0),
         "split_type": np.where(nodes["categories"] >= 0, 1, 0),
         "default_left": default_left,
-        "sum_hessian": nodes["count"].astype(float),
+        "sum_hessian": covers_of(nodes),
         "loss_changes": nodes["gain"],
         "categories": np.concatenate(sets) if sets else np.empty(0, int),
         "categories_nodes": split,
@@ -502,6 +503,8 @@ def _read_tree(tree: dict[str, Any], n_features: int) -> tuple[np.ndarray, list[
     nodes["value"] = np.where(inner, of_nodes("base_weights"), conditions)
     nodes["gain"][inner] = np.nan_to_num(of_nodes("loss_changes")[inner])
     nodes["missing_left"][inner] = of_splits("default_left", 1)
+    covers = of_nodes("sum_hessian")
+    nodes["cover"] = np.where(np.isfinite(covers) & (covers > 0), covers, 0)
     nodes["categories"][by_category] = np.arange(np.count_nonzero(by_category))
     return nodes, _sets(tree, order[by_category]) if by_category.any() else []
 

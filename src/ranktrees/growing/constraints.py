@@ -105,8 +105,8 @@ class Constraints:
             yield from self._drawn(leaves, ids, key)
             return
         features, groups = np.repeat(self.usable[None, :], len(ids), axis=0), self.groups[self.usable]
-        for own, open_groups in zip(features, self.open_groups[ids], strict=True):
-            own[~(groups & open_groups).any(axis=1)] = -1
+        for of_leaf, open_groups in zip(features, self.open_groups[ids], strict=True):
+            of_leaf[~(groups & open_groups).any(axis=1)] = -1
         self._sort(features)
         if self.max_features is None:
             yield ids, features
@@ -196,7 +196,7 @@ def categorical_mask(categorical_features: Any, estimator: Any) -> np.ndarray | 
     n_features = estimator.n_features_in_
     levels = estimator._category_levels
     mask = np.zeros(n_features, bool)
-    mask[[feature for feature, own in levels.items() if not isinstance(own, OrderedLevels)]] = True
+    mask[[feature for feature, known in levels.items() if not isinstance(known, OrderedLevels)]] = True
     if isinstance(categorical_features, str) and categorical_features == "from_dtype":
         return mask if mask.any() else None
     if categorical_features is None:

@@ -28,7 +28,7 @@ from ranktrees.growing.grown import Grown
 from ranktrees.growing.over_ranks import ParterOverRanks
 from ranktrees.growing.rounding import RoundedRows
 from ranktrees.growing.searching import Sizes
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import FEATURES, ROUNDING, stream
 from ranktrees.support import parallel
 
@@ -82,7 +82,7 @@ class TreeGrower:
         min_hessian: float = 0.0,
         gradient_sampling: float | None = None,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> None:
         self.codes = codes
         self.mapper = mapper

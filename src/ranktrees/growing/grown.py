@@ -75,13 +75,15 @@ class Grown:
             leaf_rows.set_values(leaves, order, begins, gradients, read, hessian, l2, n_threads)
             return
         sides = (gradients,) if read is None else (gradients, read)
-        own = np.empty((len(sides), len(leaves)))
-        steps = np.empty(own.shape, np.int64)
+        scales = np.empty((len(sides), len(leaves)))
+        steps = np.empty(scales.shape, np.int64)
         for k, side in enumerate(sides):
-            leaf_rows.steps_of_leaves(leaves, order, begins, side, own[k], steps[k], n_threads)
-        largest = communicator.allreduce(own.copy(), "max")
+            leaf_rows.steps_of_leaves(leaves, order, begins, side, scales[k], steps[k], n_threads)
+        largest = communicator.allreduce(scales.copy(), "max")
         for k, side in enumerate(sides):
-            leaf_rows.steps_among_ranks(leaves, order, begins, side, own[k], largest[k], steps[k], n_threads)
+            leaf_rows.steps_among_ranks(
+                leaves, order, begins, side, scales[k], largest[k], steps[k], n_threads
+            )
         communicator.allreduce(steps)
         leaf_rows.set_values_by_steps(leaves, largest, steps, hessian, l2)
 
@@ -115,10 +117,8 @@ class Grown:
         leaf_rows.leaf_by_leaf(self.leaves, self.order, ids, starts, rows, n_threads)
         return rows, starts, stops
 
-    def follow(
-        self, values: np.ndarray, mapper: Any, codes: Any, rows: np.ndarray, scores: np.ndarray
-    ) -> None:
-        """Add to scores[row] the value of the leaf that the row reaches.
+    def walk(self, values: np.ndarray, mapper: Any, codes: Any, rows: np.ndarray, scores: np.ndarray) -> None:
+        """Walk rows down the tree: add to scores[row] the value of the leaf that the row reaches.
 
         This is for rows that the tree was not grown from. ``rows`` is reordered.
         """
@@ -145,7 +145,7 @@ class Grown:
         mapper.set_cuts(nodes, codes)
         return nodes, bitsets
 
-    def seen_by(self, mapper: Any, nodes: np.ndarray) -> Grown:
+    def with_codes_of(self, mapper: Any, nodes: np.ndarray) -> Grown:
         """Return the same tree for rows with the codes of another mapper, by the cuts in the finished one."""
         leaves, inner = self.leaves.copy(), ~self.is_leaf
         leaves["split"]["code"][inner] = mapper.codes_of(nodes["feature"][inner], nodes["cut"][inner])

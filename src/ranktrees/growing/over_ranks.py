@@ -95,14 +95,14 @@ class StreamingOverRanks(StreamingSearch):
                 centroids, sizes, lacking = self.finder.histograms(ids, part, n_threads)
                 yield (centroids[np.arange(self.max_bins) < sizes[:, None]], sizes, lacking), root
 
-        own = [np.empty((len(ids), 0), OFFER)]
+        offers = [np.empty((len(ids), 0), OFFER)]
         own_parts = [part for part, root in zip(parts, roots, strict=True) if root == ranks.rank]
         for part, of_ranks in zip(own_parts, ranks.gather_in_turn(made()), strict=True):
             centroids, sizes, lacking = zip(*of_ranks, strict=True)
             limits, lacking = limits_of(np.array(sizes)), np.sum(lacking, axis=0)
             rows = ids, part, 0, np.concatenate(centroids), limits, lacking
-            own.append(self.finder.offers_of(*rows, n_threads).reshape(len(ids), -1))
-        return np.concatenate(ranks.allgather(np.concatenate(own, axis=1)), axis=1)
+            offers.append(self.finder.offers_of(*rows, n_threads).reshape(len(ids), -1))
+        return np.concatenate(ranks.allgather(np.concatenate(offers, axis=1)), axis=1)
 
 
 def in_batches(ids: np.ndarray, features: np.ndarray, most: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -142,12 +142,12 @@ class LinesOverRanks(SearchOfLines):
 
     def find_in_all_rows(self, ids: np.ndarray, features: np.ndarray) -> None:
         """Search leaves by bins that all ranks fill with all their rows, some leaves at a time."""
-        for some, own in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
-            n_threads = threads_for(self.n_threads, self.n_rows(some) * own.shape[1])
-            cells = self.finder.fill(some, own, n_threads)
+        for some, batch in in_batches(ids, features, LINES_BYTES // (BYTE * BIN.itemsize)):
+            n_threads = threads_for(self.n_threads, self.n_rows(some) * batch.shape[1])
+            cells = self.finder.fill(some, batch, n_threads)
             bins = cells.view(np.int64).reshape(-1, 2 * cells.shape[2])
-            self.words.add_up(bins, bins_in_use(own, len(some)), 2)
-            self.finder.scan_filled(some, own, cells)
+            self.words.add_up(bins, bins_in_use(batch, len(some)), 2)
+            self.finder.scan_filled(some, batch, cells)
 
 
 class CoarseOverRanks(LinesOverRanks, CoarseToFine):
@@ -204,14 +204,14 @@ class FullOverRanks(LinesOverRanks, FullSearch):
     def find(self, ids: np.ndarray) -> None:
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
         for some, features in self.candidates(ids):
-            self.choose_among(some, self.finder.find_some(some, self.own(features), None, n_threads))
+            self.choose_among(some, self.finder.find_some(some, self.of_this_rank(features), None, n_threads))
             if self.counts_at_once:
                 self.verify(some, features)
 
-    def own(self, features: np.ndarray) -> np.ndarray:
+    def of_this_rank(self, features: np.ndarray) -> np.ndarray:
         """Replace the features that are not in the part of this rank by -1."""
-        own = self.own_features
-        return np.where((own.start <= features) & (features < own.stop), features, -1)
+        part = self.own_features
+        return np.where((part.start <= features) & (features < part.stop), features, -1)
 
     def choose_among(self, ids: np.ndarray, found: np.ndarray) -> None:
         """Choose the best split of each leaf among those that the ranks have found, by ascending feature."""
@@ -237,7 +237,7 @@ class FullOverRanks(LinesOverRanks, FullSearch):
 
     def find_counted(self, ids: np.ndarray, features: np.ndarray) -> None:
         n_threads = threads_for(self.n_threads, 4 * len(ids) * self.lines.shape[1])
-        found = self.finder.find_some(ids, self.own(features), self.counts_of(ids), n_threads)
+        found = self.finder.find_some(ids, self.of_this_rank(features), self.counts_of(ids), n_threads)
         self.choose_among(ids, found)
 
     def counts_of(self, ids: np.ndarray) -> np.ndarray:

@@ -82,8 +82,8 @@ class JointBytes(NamedTuple):
         features = features[order]
         columns, first_member = np.unique(codes.column_of[features], return_index=True)
         cell_of_code = np.zeros((len(features), BYTE), np.uint8)
-        for own, k in zip(cell_of_code, order, strict=True):
-            own[: len(cells_of[k]) - 1] = cells_of[k][:-1]
+        for of_feature, k in zip(cell_of_code, order, strict=True):
+            of_feature[: len(cells_of[k]) - 1] = cells_of[k][:-1]
         cell_of = np.take_along_axis(cell_of_code, codes.tables[codes.joint_of[features]], axis=1)
         of_pairs, values = np.nonzero(cell_of != cell_of[:, :1])
         by_cell = np.lexsort((cell_of[of_pairs, values], of_pairs))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ranktrees._core.growing import rounding
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.parallel import threads_for
 
@@ -85,7 +85,7 @@ class RoundedRows:
         The number of the rows of the tree, of all ranks.
     """
 
-    def __init__(self, n_rows: int, share: Share = ALL) -> None:
+    def __init__(self, n_rows: int, share: Share = ALL_ROWS) -> None:
         self.share = share
         self.n_rows_of_all = n_rows if share.communicator.alone else share.n_rows
         self.order, self.sums = np.empty(n_rows, np.uint32), np.empty(n_rows, np.int64)
@@ -182,8 +182,8 @@ class RoundedRows:
             self.sums[first : min(first + ROWS_OF_A_PART, self.n_loud)]
             for first in range(0, self.n_loud, ROWS_OF_A_PART)
         ]
-        own = max((int(np.abs(part >> self.bits).max()) for part in parts), default=0)
-        largest = int(communicator.allreduce(np.array([own]), "max")[0])
+        highest = max((int(np.abs(part >> self.bits).max()) for part in parts), default=0)
+        largest = int(communicator.allreduce(np.array([highest]), "max")[0])
         spare = max(0, largest.bit_length() - (62 - self.n_rows_of_all.bit_length()) // 2)
         fewer = (part >> (self.bits + spare) for part in parts)
         (squares,) = communicator.sums(sum(int(np.dot(part, part)) for part in fewer))
@@ -195,8 +195,10 @@ class RoundedRows:
 
         The scales of this round are seldom different.
         """
-        own = rounding.look_over(gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads)
-        gradient, hessian, same, gradient_steps, hessian_steps = own
+        seen = rounding.look_over(
+            gradients, self._first_scales[0], hessians, self._first_scales[1], n_threads
+        )
+        gradient, hessian, same, gradient_steps, hessian_steps = seen
         if len(hessians) != len(gradients):  # above MOST_STEPS if the scale of the last round is too fine
             hessian_steps = min(hessian_steps * len(gradients), MOST_STEPS)
         if self.share.communicator.alone:

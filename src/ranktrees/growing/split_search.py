@@ -102,22 +102,22 @@ def searches(
             "cannot exchange them all. Use another split_search, or train in one process."
         )
     kind: Any
-    own: Any
+    layout: Any
     if not len(constraints.usable):
-        kind, own = DirectSearch, None
+        kind, layout = DirectSearch, None
     elif split_search in STREAMING:
-        kind, own = StreamingSearch, (max_bins, split_search == "pgbrt")
+        kind, layout = StreamingSearch, (max_bins, split_search == "pgbrt")
     elif split_search == "coarse_to_fine":
-        kind, own = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, counts)
+        kind, layout = CoarseToFine, coarse_packing(codes, mapper, constraints.usable, n_threads, counts)
     elif codes.itemsize > 1:
-        kind, own = DirectSearch, LongCodes(codes) if deep else None
+        kind, layout = DirectSearch, LongCodes(codes) if deep else None
     else:
         by_lines = few_cells and n_features >= MANY_FEATURES and not deep and constraints.groups is None
         kind = DirectSearch if constraints.draws_features and ranks.alone and not by_lines else FullSearch
-        own = full_packing(codes, mapper, constraints.usable, n_threads, counts)
+        layout = full_packing(codes, mapper, constraints.usable, n_threads, counts)
     if not ranks.alone:
         kind = search_over_ranks(kind, ranks)
-    return partial(kind, codes, mapper, own)
+    return partial(kind, codes, mapper, layout)
 
 
 def _check_streaming(split_search: str, categorical: Any, three_way: bool, monotone: bool) -> None:

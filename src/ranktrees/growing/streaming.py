@@ -349,16 +349,16 @@ class RankMapper(BinMapper):
     @classmethod
     def _with_ends(cls, communicator: Communicator, mapper: BinMapper, ends: np.ndarray) -> Self:
         values = [
-            np.union1d(own, [-low + 0.0, high] if high > -np.inf else [])
-            for own, low, high in zip(known_values(mapper), *ends, strict=True)
+            np.union1d(of_feature, [-low + 0.0, high] if high > -np.inf else [])
+            for of_feature, low, high in zip(known_values(mapper), *ends, strict=True)
         ]
         categorical = mapper.is_categorical.astype(bool)
         mapper_of_all = cls(
-            [cuts_between(own[:-1], own[1:]) for own in values],
-            [own if known else None for own, known in zip(values, categorical, strict=True)],
+            [cuts_between(of_feature[:-1], of_feature[1:]) for of_feature in values],
+            [of_feature if known else None for of_feature, known in zip(values, categorical, strict=True)],
         )
         mapper_of_all.values = np.concatenate(
-            [np.append(own, [np.nan] * (1 + (not len(own)))) for own in values]
+            [np.append(of_feature, [np.nan] * (1 + (not len(of_feature)))) for of_feature in values]
         )
         mapper_of_all.communicator, mapper_of_all.ends = communicator, ends
         return mapper_of_all
@@ -392,7 +392,7 @@ class RankMapper(BinMapper):
 def known_values(mapper: BinMapper) -> list[np.ndarray]:
     """Return the values of each feature of a mapper that knows them."""
     values = [mapper.values[first : last - 1] for first, last in pairwise(mapper.offsets.tolist())]
-    return [own[~np.isnan(own)] for own in values]
+    return [of_feature[~np.isnan(of_feature)] for of_feature in values]
 
 
 def values_of_codes(
@@ -420,11 +420,12 @@ def values_of_codes(
     else:
         parts = [(X.tocsc() if sparse.issparse(X) else X, (slice(None), places))]
     values = np.full(mapper.offsets[-1], np.nan)
-    for part, (some, own) in parts:
+    for part, (some, rows_of_part) in parts:
         for feature in range(mapper.n_features):
             column = part[:, [feature]].toarray()[:, 0] if sparse.issparse(X) else part[:, feature]
             line = values[mapper.offsets[feature] : mapper.offsets[feature + 1]]
-            line[codes[rows[some], feature]] = column[own] + 0.0  # -0.0 becomes 0.0, which has the same code
+            # -0.0 becomes 0.0, which has the same code
+            line[codes[rows[some], feature]] = column[rows_of_part] + 0.0
     return values
 
 

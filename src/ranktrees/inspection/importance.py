@@ -277,10 +277,10 @@ def permutation_importance(
     measure.check_labels(data.labels)
     measure.warn_of_labels(data.labels)
     changed = ChangedRows(model, data.X)
-    bound = measure.bind(data.labels, data.offsets, None, changed.n_threads)
+    prepared = measure.prepare(data.labels, data.offsets, None, changed.n_threads)
 
     def values_with(*change: Any) -> np.ndarray:
-        values: np.ndarray = bound.per_query(data.internal(changed.scores(*change)))
+        values: np.ndarray = prepared.per_query(data.internal(changed.scores(*change)))
         return values if measure.greater_is_better else -values
 
     before = values_with()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
-from scipy.stats import beta
+from scipy.special import betaincinv
 from sklearn.utils import check_random_state
 
 from ranktrees.estimators.ensemble_ranker import fitted_trees
@@ -139,20 +139,20 @@ def local_optimum(
     measure.check_labels(labels)
     scores = arranged(order, scores)
     shares_of_queries(measure, labels, scores, offsets, weights, n_threads)  # refuses what has no value
-    bound_measure = measure.bind(labels, offsets, weights, n_threads)
+    prepared = measure.prepare(labels, offsets, weights, n_threads)
     leaves = arranged(order, ensemble.leaves(rows, n_threads)) + ensemble.tree_offsets[:-1]
     leaves, places = np.unique(leaves, return_inverse=True)
     shape, n_trees = (len(scores), len(leaves)), len(ensemble)
     share = np.full(places.size, 1 / n_trees if ensemble.average else 1.0)
     adds = sparse.csr_matrix((share, places.ravel(), np.arange(len(scores) + 1) * n_trees), shape)
     length = distance * np.linalg.norm(ensemble.nodes["value"][leaves])
-    random, value, moved = check_random_state(random_state), bound_measure.signed_mean(scores), []
+    random, value, moved = check_random_state(random_state), prepared.signed_mean(scores), []
     for _ in range(n_directions):
         direction = random.normal(size=len(leaves))
         move = length / np.linalg.norm(direction) * direction
-        moved.append(bound_measure.signed_mean(scores + adds @ move))
+        moved.append(prepared.signed_mean(scores + adds @ move))
     sign, values = 1 if measure.greater_is_better else -1, np.array(moved)
     n_better, n_worse = (int((sided > 0).sum()) for sided in (values - value, value - values))
     all_better = n_better == n_directions
-    most = 1.0 if all_better else float(beta.ppf(confidence, n_better + 1, n_directions - n_better))
+    most = 1.0 if all_better else float(betaincinv(n_better + 1, n_directions - n_better, confidence))
     return LocalOptimum(sign * value, sign * values, n_better, n_worse, most)

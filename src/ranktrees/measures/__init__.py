@@ -42,12 +42,18 @@ A measure may have the following parameters. Its own documentation lists those i
 all queries together, in which each row has its own weight. The first two have no value for a query, so
 whatever needs one refuses them: training by swaps of rows, and comparing query by query.
 
+A row with score -inf was *not retrieved*. It counts wherever a measure counts the relevant rows of a query:
+in the best order of `NDCG`, and in the divisors of `AP` and `R`. But it has no rank, so it adds nothing to a
+sum over ranks, even without a cutoff, and `P` without one is the share among the retrieved rows. To measures
+of pairs (`AUC`, `TopAUC`, `PairAccuracy`, `KendallTau`, `PooledAUC`) such rows are one tie, below all others.
+`ranktrees.judged_rows` makes them of a run and judgements.
+
 Labels are finite numbers, and at least 0 except for these three, `PairAccuracy` and `KendallTau`. There may
 be any number of grades, and queries may have any number of rows.
 """
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
-from ranktrees.measures.base import BoundMeasure, Measure
+from ranktrees.measures.base import Measure, PreparedMeasure
 from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.named import as_measure
@@ -74,12 +80,12 @@ __all__ = [
     "RMSE",
     "RR",
     "BalancedErrorRate",
-    "BoundMeasure",
     "KendallTau",
     "Measure",
     "P",
     "PairAccuracy",
     "PooledAUC",
+    "PreparedMeasure",
     "R",
     "TopAUC",
     "as_measure",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Measure, query_sums, quotient
-from ranktrees.measures.compiled import Ranked, symmetric
+from ranktrees.measures.compiled import CompiledMeasure, symmetric
 from ranktrees.processes.communicator import ALONE
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
 
 
-class _PairAccuracy(Ranked):
+class _PairAccuracy(CompiledMeasure):
     """The share of pairs of rows with different labels that are in the right order.
 
     PairAccuracy = (pairs with the higher label above + 1/2 pairs with equal scores) / (all pairs), counting

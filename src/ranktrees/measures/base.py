@@ -13,10 +13,10 @@ import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
 from ranktrees._core.measures import ranking
-from ranktrees.measures.parameters import CHECKS, typed
-from ranktrees.measures.rows import column, grouped, read_only
+from ranktrees.measures.checks import CHECKS, typed
+from ranktrees.measures.rows import arranged, checked_rows, column, read_only
 from ranktrees.processes.communicator import ALONE
-from ranktrees.rows import require_finite_sum
+from ranktrees.rows import MissingQueryWarning, qid_of, require_finite_sum, warn_of_order
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -87,11 +87,10 @@ class Measure:
     def __init__(self, **parameters: Any) -> None:
         unknown = sorted(set(parameters) - set(self.defaults))
         if unknown:
+            how = f"; a cutoff is written {self.name} @ k" if "k" in unknown and "at" in self.defaults else ""
             raise TypeError(
                 f"{self.name} has no parameter {', '.join(map(repr, unknown))}: "
-                f"it has {', '.join(self.defaults) or 'none'}"
-                + f"; a cutoff is written {self.name} @ k"
-                * ("k" in unknown and "at" in self.defaults)
+                f"it has {', '.join(self.defaults) or 'none'}{how}"
             )
         for name, default in self.defaults.items():
             self.__dict__[name] = self._checked(name, parameters.get(name, default))
@@ -146,7 +145,8 @@ class Measure:
         y_true : array-like of shape (n,)
             Labels.
         y_score : array-like of shape (n,)
-            Scores. Rows with higher scores rank first.
+            Scores. Rows with higher scores rank first. A row with score -inf was not retrieved: it is one of
+            the rows of its query, but has no rank.
         qid : array-like of shape (n,), default=None
             Query ids of any hashable type, in any order. If None, they are taken from the level ``qid`` of
             the index of a pandas ``y_true`` if there is one. Otherwise all rows are one query, and measures
@@ -177,11 +177,9 @@ class Measure:
         if y_true is None and y_score is None and qid is None and sample_weight is None:
             return measure
         if y_true is None or y_score is None:
-            raise TypeError(
-                f"{self.name}(y_true, y_score) needs both labels and scores"
-                + f"; a cutoff is written {self.name} @ {y_true}" * isinstance(y_true, Integral)
-            )
-        labels, scores, offsets, weights = grouped(measure, y_true, y_score, qid, sample_weight)
+            how = f"; a cutoff is written {self.name} @ {y_true}" if isinstance(y_true, Integral) else ""
+            raise TypeError(f"{self.name}(y_true, y_score) needs both labels and scores{how}")
+        labels, scores, offsets, weights = _grouped(measure, y_true, y_score, qid, sample_weight)
         value = measure.mean(labels, scores, offsets, weights)
         measure.warn_if_undefined(value)
         return value
@@ -415,17 +413,17 @@ class Measure:
         ValueError
             If a label is below ``lowest_label``.
         """
-        return self.bind(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
+        return self.prepare(labels, offsets, weights, n_threads, communicator).signed_mean(scores)
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         offsets: np.ndarray,
         weights: np.ndarray | None = None,
         n_threads: int = 1,
         communicator: Communicator = ALONE,
-    ) -> BoundMeasure:
-        """Bind the measure to rows whose scores change.
+    ) -> PreparedMeasure:
+        """Prepare the measure for rows whose scores change.
 
         Whatever does not depend on the scores is then computed only once.
 
@@ -438,8 +436,8 @@ class Measure:
 
         Returns
         -------
-        BoundMeasure
-            The bound measure. Its ``per_query``, ``mean`` and ``signed_mean`` take only scores and return
+        PreparedMeasure
+            The prepared measure. Its ``per_query``, ``mean`` and ``signed_mean`` take only scores and return
             the same as the methods of the measure.
 
         Raises
@@ -451,12 +449,12 @@ class Measure:
         --------
         >>> import numpy as np
         >>> from ranktrees.measures import NDCG
-        >>> bound = NDCG.bind(np.array([1.0, 0, 1, 0]), np.array([0, 2, 4]))
-        >>> bound.mean(np.array([1.0, 2, 3, 4])), bound.mean(np.array([2.0, 1, 4, 3]))
+        >>> prepared = NDCG.prepare(np.array([1.0, 0, 1, 0]), np.array([0, 2, 4]))
+        >>> prepared.mean(np.array([1.0, 2, 3, 4])), prepared.mean(np.array([2.0, 1, 4, 3]))
         (0.6309297535714574, 1.0)
         """
         self.check_labels(labels)
-        return BoundMeasure(self, labels, offsets, weights, n_threads, communicator)
+        return PreparedMeasure(self, labels, offsets, weights, n_threads, communicator)
 
     def deltas(self, labels: ArrayLike, scores: ArrayLike) -> NDArray[np.float64]:
         """Return the deltas: the changes of the measure when two rows of a query swap places in the ranking.
@@ -467,7 +465,7 @@ class Measure:
         Parameters
         ----------
         labels, scores : ndarray of shape (n,), float64
-            The labels and scores of the rows of one query.
+            The labels and scores of the rows of one query, all of which have a rank: no score is -inf.
 
         Returns
         -------
@@ -494,6 +492,11 @@ class Measure:
                 f"scores has {len(scores)} rows, but labels has {len(labels)}: pass those of one query"
             )
         self.check_labels(labels, "labels")
+        if (hidden := np.isneginf(scores)).any():
+            raise ValueError(
+                f"scores has -inf in row {hidden.argmax()}, which was not retrieved and has no place to "
+                "swap; expected scores of retrieved rows: leave the others out"
+            )
         order = np.argsort(-scores, kind="stable")
         ranked = np.arange(len(scores), 0.0, -1.0) if self.by_order else scores[order]
         out = np.empty((len(labels), len(labels)))
@@ -551,6 +554,29 @@ class Preset(property):
         ) -> Measure: ...
 
 
+def _grouped(
+    measure: Measure,
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    qid: IdsLike | None,
+    sample_weight: ArrayLike | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
+    """Return the arguments of `Measure.mean`, from what users pass."""
+    warn_of_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
+    scores = column("y_score", y_score, finite=False)
+    labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
+    measure.check_labels(labels, "y_true")
+    measure.warn_of_labels(labels, "y_true")
+    if measure.by_query and len(labels) > 1 and qid is None and qid_of(y_true) is None:
+        warn(
+            f"{measure} was taken without query ids, so all {len(labels)} rows were treated as one query. "
+            "Pass qid= (one id per row), or a y_true whose index has a level named 'qid'; if all rows belong "
+            "to one query, pass zeros.",
+            MissingQueryWarning,
+        )
+    return labels, arranged(order, scores), offsets, weights
+
+
 def weighted_mean(
     values: np.ndarray, weights: np.ndarray | None = None, communicator: Communicator = ALONE
 ) -> float:
@@ -576,22 +602,22 @@ def query_weights(weights: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     return query_sums(weights, offsets) / np.maximum(np.diff(offsets), 1)
 
 
-class BoundMeasure:
-    """A measure bound to rows whose scores change; see `Measure.bind`.
+class PreparedMeasure:
+    """A measure prepared for rows whose scores change; see `Measure.prepare`.
 
     Parameters
     ----------
     measure : Measure
         The measure.
     labels, offsets, weights, n_threads, communicator
-        As in `Measure.bind`.
+        As in `Measure.prepare`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from ranktrees.measures import RMSE, BoundMeasure
-    >>> bound = BoundMeasure(RMSE, np.array([0.0, 1, 2]), np.array([0, 2, 3]))
-    >>> bound.per_query(np.array([0.0, 1, 5])), bound.signed_mean(np.array([0.0, 1, 2]))
+    >>> from ranktrees.measures import RMSE, PreparedMeasure
+    >>> prepared = PreparedMeasure(RMSE, np.array([0.0, 1, 2]), np.array([0, 2, 3]))
+    >>> prepared.per_query(np.array([0.0, 1, 5])), prepared.signed_mean(np.array([0.0, 1, 2]))
     (array([0., 3.]), -0.0)
     """
 

@@ -8,15 +8,15 @@ import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
-from ranktrees.measures.compiled import Ranked, symmetric
-from ranktrees.measures.parameters import stretch
+from ranktrees.measures.checks import stretch
+from ranktrees.measures.compiled import CompiledMeasure, symmetric
 from ranktrees.measures.pooled import PooledAUC
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class _Binary(Ranked):
+class _Binary(CompiledMeasure):
     """A measure for which a row is either relevant (label >= rel) or not."""
 
     defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": 0, "at": None}
@@ -132,7 +132,7 @@ class _P(_Binary):
     """Precision: the share of relevant rows among those above the cutoff.
 
     P @ k = (relevant rows at ranks 1 ... k) / k, also for queries of fewer than k rows, as in trec_eval.
-    Without a cutoff it is the share of relevant rows among all rows of the query.
+    Without a cutoff it is the share of relevant rows among all rows of the query that were retrieved.
 
     Parameters
     ----------
@@ -280,9 +280,9 @@ class _AUC(_Binary):
 
     def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         hits = self.gains_of(labels)
-        rank = np.arange(float(len(labels)))
+        place = np.arange(float(len(labels)))
         pairs = hits.sum() * (len(hits) - hits.sum())
-        return (hits[:, None] - hits) * (rank[:, None] - rank) / max(pairs, 1.0)
+        return (hits[:, None] - hits) * (place[:, None] - place) / max(pairs, 1.0)
 
 
 AP, RR, P, R = _AP(), _RR(), _P(), _R()

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ranktrees._core.measures import ranking
-from ranktrees.measures.base import BoundMeasure, Measure, query_weights, weighted_mean
+from ranktrees.measures.base import Measure, PreparedMeasure, query_weights, weighted_mean
 from ranktrees.processes.communicator import ALONE
 
 if TYPE_CHECKING:
     from ranktrees.processes.communicator import Communicator
 
 
-class BoundRanked(BoundMeasure):
-    """A compiled measure bound to rows: what the formula reads of rows and ranks."""
+class PreparedCompiledMeasure(PreparedMeasure):
+    """A compiled measure prepared for rows: what the formula reads of rows and ranks."""
 
-    def __init__(self, measure: Ranked, labels: np.ndarray, offsets: np.ndarray, *rest: Any) -> None:
+    def __init__(self, measure: CompiledMeasure, labels: np.ndarray, offsets: np.ndarray, *rest: Any) -> None:
         super().__init__(measure, labels, offsets, *rest)
         longest = int(np.diff(offsets).max(initial=0))
         self.formula, self.limits = measure.formula, measure.limits()
@@ -49,7 +49,7 @@ class BoundRanked(BoundMeasure):
         return weighted_mean(self.per_query(scores), self.query_weights, self.communicator)
 
 
-class Ranked(Measure):
+class CompiledMeasure(Measure):
     """A measure whose formula is compiled: it defines what is read of the rows, and which formula is used."""
 
     formula: ClassVar[ranking.Formula]
@@ -76,7 +76,7 @@ class Ranked(Measure):
         weights: np.ndarray | None = None,
         n_threads: int = 1,
     ) -> np.ndarray:
-        return BoundRanked(self, labels, offsets, None, n_threads).per_query(scores)
+        return PreparedCompiledMeasure(self, labels, offsets, None, n_threads).per_query(scores)
 
     def mean(
         self,
@@ -87,18 +87,18 @@ class Ranked(Measure):
         n_threads: int = 1,
         communicator: Communicator = ALONE,
     ) -> float:
-        return self.bind(labels, offsets, weights, n_threads, communicator).mean(scores)
+        return self.prepare(labels, offsets, weights, n_threads, communicator).mean(scores)
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         offsets: np.ndarray,
         weights: np.ndarray | None = None,
         n_threads: int = 1,
         communicator: Communicator = ALONE,
-    ) -> BoundRanked:
+    ) -> PreparedCompiledMeasure:
         self.check_labels(labels)
-        return BoundRanked(self, labels, offsets, weights, n_threads, communicator)
+        return PreparedCompiledMeasure(self, labels, offsets, weights, n_threads, communicator)
 
     def of_query(self, labels: np.ndarray, scores: np.ndarray) -> float:
         return float(self.per_query(labels, scores, np.array([0, len(labels)], dtype=np.int64))[0])

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
-from ranktrees.measures.compiled import Ranked, symmetric
+from ranktrees.measures.compiled import CompiledMeasure, symmetric
 from ranktrees.measures.worth import discounts, gains
 from ranktrees.support.annotations import Worth
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class _DCG(Ranked):
+class _DCG(CompiledMeasure):
     """Discounted cumulative gain.
 
     DCG @ k = sum over ranks r = 1 ... k of gain(label of the row at rank r) * discount(r).
@@ -170,7 +170,7 @@ class _NDCG(_DCG):
     )
 
 
-class _ERR(Ranked):
+class _ERR(CompiledMeasure):
     """Expected reciprocal rank of the row that satisfies a user who reads the ranking from the top.
 
     ERR @ k = sum over ranks r = 1 ... k of 1/r * p_r * product over s < r of (1 - p_s), where a row of label

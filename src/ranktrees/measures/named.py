@@ -13,8 +13,8 @@ import numpy as np
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
 from ranktrees.measures.base import Measure, Preset
 from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
+from ranktrees.measures.checks import typed
 from ranktrees.measures.discounted import DCG, ERR, NDCG
-from ranktrees.measures.parameters import typed
 from ranktrees.measures.pooled import BalancedErrorRate, PooledAUC
 
 # What users pass: a name, a measure, or a function of the labels and scores of one query.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from ranktrees.measures.base import Measure, Preset, quotient
-from ranktrees.measures.parameters import percentages
+from ranktrees.measures.checks import percentages
 from ranktrees.processes.communicator import ALONE
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class _PooledAUC(Pooled):
         communicator: Communicator = ALONE,
     ) -> float:
         weights = np.ones(len(labels)) if weights is None else weights
-        own = scores, labels >= self.rel, weights
-        scores, relevant, weights = map(np.concatenate, zip(*communicator.allgather(own), strict=True))
+        of_rank = scores, labels >= self.rel, weights
+        scores, relevant, weights = map(np.concatenate, zip(*communicator.allgather(of_rank), strict=True))
         order = np.lexsort((weights, relevant, -scores))  # so that the order of the rows changes no bit
         ranked = scores[order]
         last = np.flatnonzero(np.append(ranked[1:] != ranked[:-1], len(ranked) > 0))  # of each tie

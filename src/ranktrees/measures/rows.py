@@ -7,18 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees.rows import (
-    MissingQueryWarning,
     qid_of,
     query_offsets,
     require_finite_sum,
-    warn_of_order,
 )
-from ranktrees.support.warning import warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.measures.base import Measure
     from ranktrees.support.annotations import IdsLike
 
 
@@ -100,29 +96,6 @@ def checked_rows(
 
 def arranged(order: np.ndarray | None, values: np.ndarray) -> np.ndarray:
     return values if order is None else values[order]
-
-
-def grouped(
-    measure: Measure,
-    y_true: ArrayLike,
-    y_score: ArrayLike,
-    qid: IdsLike | None,
-    sample_weight: ArrayLike | None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray | None]:
-    """Return the arguments of `Measure.mean`, from what users pass."""
-    warn_of_order({"y_true": y_true, "y_score": y_score, "qid": qid, "sample_weight": sample_weight})
-    scores = column("y_score", y_score, finite=False)
-    labels, order, offsets, weights = checked_rows(y_true, {"y_score": scores}, qid, sample_weight)
-    measure.check_labels(labels, "y_true")
-    measure.warn_of_labels(labels, "y_true")
-    if measure.by_query and len(labels) > 1 and qid is None and qid_of(y_true) is None:
-        warn(
-            f"{measure} was taken without query ids, so all {len(labels)} rows were treated as one query. "
-            "Pass qid= (one id per row), or a y_true whose index has a level named 'qid'; if all rows belong "
-            "to one query, pass zeros.",
-            MissingQueryWarning,
-        )
-    return labels, arranged(order, scores), offsets, weights
 
 
 def read_only(array: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from ranktrees.measures.discounted import DCG, ERR, NDCG
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.measures.parameters import Ties
+    from ranktrees.measures.checks import Ties
     from ranktrees.support.annotations import IdsLike, Worth
 
 
@@ -36,7 +36,8 @@ def ndcg_score(
     y_true : array-like of shape (n,)
         Labels, finite and >= 0.
     y_score : array-like of shape (n,)
-        Scores. Rows with higher scores rank first.
+        Scores. Rows with higher scores rank first. A row with score -inf was not retrieved: it is one of the
+        rows of its query, but has no rank.
     qid : array-like of shape (n,), default=None
         Query ids of any hashable type, in any order. If None, they are taken from the index level ``qid`` of
         a pandas ``y_true`` if there is one. Otherwise all rows are one query, with a

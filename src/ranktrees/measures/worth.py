@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranktrees._core.measures import ranking
-from ranktrees.measures.parameters import CHECKS, refuse_rises
+from ranktrees.measures.checks import CHECKS, refuse_rises
 from ranktrees.measures.rows import read_only
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted
 
-from ranktrees.evaluation.best import best_rows, require_how_many
+from ranktrees.evaluation.best import queries_to_rank, require_how_many, table_of_best
 from ranktrees.evaluation.clones import require_weights_taken
 from ranktrees.evaluation.predictions import scores_by
 from ranktrees.measures import as_measure
-from ranktrees.rows import check_score, find_queries, qid_of
+from ranktrees.rows import check_score
 from ranktrees.support.scikit_learn import EstimatorMixin
 
 if TYPE_CHECKING:
@@ -66,38 +66,43 @@ class RoutesMetadata(MetaEstimatorMixin):
 class RanksRows(EstimatorMixin):
     """Mixin for estimators that score rows, and so can return the best rows of each query."""
 
-    def rank(self, X: RowsLike, qid: IdsLike | None = None, k: int | None = 10) -> pd.DataFrame:
+    def rank(
+        self, X: RowsLike, qid: IdsLike | None = None, k: int | None = 10, *, ids: IdsLike | None = None
+    ) -> pd.DataFrame:
         """Return the best rows of each query, as `LambdaMARTRanker.rank` does.
 
         Parameters
         ----------
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
-            Rows, as for ``predict``. An index level named "qid" supplies the query ids as well.
+            Rows, as for ``predict``. The table keeps the index of a pandas frame, of which a level named
+            "qid" supplies the query ids as well.
         qid : array-like of shape (n_rows,), default=None
             The query id of each row: any hashable values, in any order.
         k : int or None, default=10
             The number of rows to return for each query. A query with fewer rows returns all of them. If None,
             all rows of every query are returned.
+        ids : array-like of shape (n_rows,), default=None
+            The id of the document of each row, of any kind, to be returned in a column ``id``.
 
         Returns
         -------
         DataFrame
-            The table that `ranktrees.best_rows` makes of the scores, with ``query``, ``row``, ``rank`` and
-            ``score``.
+            The table that `ranktrees.best_rows` makes of the scores, with ``query``, ``row``, ``id`` if
+            ``ids`` are given, ``rank`` and ``score``.
 
         Raises
         ------
         ImportError
             If pandas is not installed.
         ValueError
-            If there are no query ids, if ``qid`` and the ids of ``X`` disagree, or if ``k`` is not a whole
-            number of at least 1.
+            If there are no query ids, if ``qid`` and the ids of ``X`` disagree, if ``k`` is not a whole
+            number of at least 1, or if an id is missing.
         """
         check_is_fitted(self)
         require_how_many(k)
         scores = scores_by(self, X)
-        find_queries(len(scores), {"qid": qid}, {"X": X})  # refuses ids that disagree
-        return best_rows(scores, qid_of(X) if qid is None else qid, k)
+        queries, given = queries_to_rank("rank", len(scores), qid, ids, "X", X)
+        return table_of_best(scores, scores, queries, given, k, X, ids)
 
 
 class ScoredByMeasure(RanksRows):

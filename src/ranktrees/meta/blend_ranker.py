@@ -306,10 +306,10 @@ class BlendRanker(ScoredByMeasure, RoutesMetadata, RegressorMixin, _BaseComposit
         self, scores: np.ndarray, data: FitData, measure: Measure, interval: tuple[float, float]
     ) -> None:
         n_threads = effective_n_threads(self.n_jobs)
-        bound_measure = measure.bind(data.labels, data.offsets, data.weights, n_threads)
+        prepared = measure.prepare(data.labels, data.offsets, data.weights, n_threads)
 
         def measured(weights: np.ndarray) -> float:
-            return bound_measure.signed_mean(_blend(scores.T, weights))
+            return prepared.signed_mean(_blend(scores.T, weights))
 
         alone = np.eye(scores.shape[1])
         self.values_ = np.array([measured(weights) for weights in alone])

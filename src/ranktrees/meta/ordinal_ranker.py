@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin, clone, is_classifier
-from sklearn.ensemble._base import _set_random_states
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import ClassifierTags, check_random_state, indexable
 from sklearn.utils._indexing import _safe_indexing
@@ -252,6 +251,8 @@ class OrdinalRanker(KnownParameters, ScoredByMeasure, RoutesMetadata, RegressorM
             )
 
     def _fit(self, X: RowsLike, y: ArrayLike, data: FitData) -> None:
+        from sklearn.ensemble._base import _set_random_states
+
         random = None if self.random_state is None else check_random_state(self.random_state)
         train, held_out = data, data
         if self.validation_fraction is not None:

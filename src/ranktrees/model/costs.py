@@ -46,7 +46,7 @@ from ranktrees.support.numeric import is_real
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.model.arrays import ModelArrays
 
 __all__ = ["FeatureCosts", "Prices"]
 
@@ -131,7 +131,7 @@ class FeatureCosts:
         """Return which features are available once some are used: bool[n_features], from bool[n_features]."""
         return np.isin(self.groups, self.groups[used])
 
-    def after_trees(self, ensemble: Ensemble, tree_cost: float = 0.0) -> np.ndarray:
+    def after_trees(self, ensemble: ModelArrays, tree_cost: float = 0.0) -> np.ndarray:
         """Return the cost of the first 0, 1, ... trees: float64[n_trees + 1].
 
         It is the cost of their features, each group once, and ``tree_cost`` for each tree.
@@ -139,9 +139,9 @@ class FeatureCosts:
         if not is_real(tree_cost) or not 0 <= tree_cost < np.inf:
             raise ValueError(f"tree_cost={tree_cost!r}; expected a finite number of at least 0.")
         splits = ensemble.nodes["feature"] >= 0
-        tree = np.repeat(np.arange(len(ensemble)), np.diff(ensemble.tree_offsets))[splits]
+        tree = np.repeat(np.arange(ensemble.n_trees), np.diff(ensemble.tree_offsets))[splits]
         groups, first = np.unique(self.groups[ensemble.nodes["feature"][splits]], return_index=True)
-        costs = np.zeros(len(ensemble) + 1)
+        costs = np.zeros(ensemble.n_trees + 1)
         np.add.at(costs, 1 + tree[first], self.costs[groups])
         return np.cumsum(costs) + tree_cost * np.arange(len(costs))
 
@@ -202,7 +202,7 @@ class Prices:
                 f"cost_weight={weight:g} times the largest of feature_costs, {costs.costs.max():g}, is not a "
                 "finite number; make one of them smaller."
             )
-        self.costs, self.ranks, self.scale = costs, rule == "rank", 0.0
+        self.costs, self.only_orders, self.scale = costs, rule == "rank", 0.0
         self.of_features = np.zeros(len(self.rates))
         self.use(used)
 
@@ -230,13 +230,13 @@ class Prices:
 
     def begin(self, hessian: float) -> None:
         """Begin a new tree, of rows whose hessians have this sum."""
-        self._scale_to(1.0 if self.ranks else hessian)
+        self._scale_to(1.0 if self.only_orders else hessian)
 
     def _scale_to(self, scale: float) -> None:
         self.scale = scale
         with np.errstate(over="ignore"):
             np.multiply(self.rates, scale, out=self.of_features)
-        if self.ranks:
+        if self.only_orders:
             self.of_features -= self.of_features.max(initial=0.0)
 
     def pay(self, leaves: np.ndarray, parents: np.ndarray) -> bool:

@@ -224,7 +224,7 @@ class Trees(Sequence[Any]):
         Ensemble
         """
         nodes, bitsets = self._nodes[: self._ends[-1]], np.concatenate(self._bitsets)
-        return Ensemble._owning(nodes, np.array(self._ends, np.int64), bitsets=bitsets, **others)
+        return Ensemble._of_arrays(nodes, np.array(self._ends, np.int64), bitsets=bitsets, **others)
 
 
 def _in_room(nodes: np.ndarray, n: int) -> np.ndarray:
@@ -263,7 +263,8 @@ class Ensemble:
         The nodes of all trees, one tree after another, each root first. The fields are ``cut``, the ``value``
         of the node (in a leaf: what it adds), the ``gain`` of its split, the ``count`` of rows seen in
         training, ``feature`` (-1 in a leaf), ``left`` and ``right`` (indices within the tree, above the
-        node's own), ``categories`` (-1 unless categorical) and ``missing_left`` (0 or 1).
+        node's own), ``categories`` (-1 unless categorical), ``missing_left`` (0 or 1) and ``cover``: for
+        trees of XGBoost, which do not know the ``count``, the hessian of the rows, otherwise 0.
     tree_offsets : array-like of shape (n_trees + 1,), int64
         Tree ``t`` is ``nodes[tree_offsets[t]:tree_offsets[t + 1]]``.
     n_features : int
@@ -347,11 +348,11 @@ class Ensemble:
     ) -> None:
         bitsets = np.zeros((0, WORDS), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
-        self._own(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
-        self._call_columns(feature_names, category_levels)
+        self._set_arrays(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
+        self._name_columns(feature_names, category_levels)
 
     @classmethod
-    def _owning(
+    def _of_arrays(
         cls,
         nodes: np.ndarray,
         tree_offsets: np.ndarray,
@@ -367,17 +368,17 @@ class Ensemble:
     ) -> Self:
         """Make an ensemble of arrays that it may own, without copying them."""
         ensemble = cls.__new__(cls)
-        ensemble._own(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
-        ensemble._call_columns(feature_names, category_levels)
+        ensemble._set_arrays(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
+        ensemble._name_columns(feature_names, category_levels)
         return ensemble
 
-    def _call_columns(
+    def _name_columns(
         self, feature_names: Sequence[str] | None, category_levels: Mapping[int, Sequence[Any]] | None
     ) -> None:
         self.feature_names = checked_names(feature_names, self.n_features)
         self.category_levels = MappingProxyType(_checked_levels(category_levels or {}, self.n_features))
 
-    def _own(
+    def _set_arrays(
         self,
         nodes: np.ndarray,
         tree_offsets: np.ndarray,
@@ -469,7 +470,7 @@ class Ensemble:
         vars(ensemble).update(vars(self))
         plain = {feature: tuple(map(plain_level, levels)) for feature, levels in category_levels.items()}
         category_levels = {j: each for j, each in plain.items() if all(map(_can_be_written, each))}
-        ensemble._call_columns(feature_names, category_levels)
+        ensemble._name_columns(feature_names, category_levels)
         return ensemble
 
     @property
@@ -499,8 +500,8 @@ class Ensemble:
         if self.categories is _no_categories(self.n_features):
             return np.empty(0, np.uint16)
         codes = [
-            np.arange(len(values)) if own is None else own
-            for values, own in zip(self.categories, self.groups, strict=True)
+            np.arange(len(values)) if group is None else group
+            for values, group in zip(self.categories, self.groups, strict=True)
             if values is not None and len(values)
         ]
         return np.concatenate([np.empty(0, np.uint16), *codes]).astype(np.uint16)
@@ -642,8 +643,8 @@ class Ensemble:
         """The ensemble of some of the trees, in the order of their numbers."""
         picked = [slice(*self.tree_offsets[t : t + 2]) for t in trees]
         nodes = self.nodes.view(RAW)
-        nodes = np.concatenate([nodes[:0], *(nodes[own] for own in picked)]).view(NODE)
-        tree_offsets = np.cumsum([0, *(own.stop - own.start for own in picked)])
+        nodes = np.concatenate([nodes[:0], *(nodes[tree] for tree in picked)]).view(NODE)
+        tree_offsets = np.cumsum([0, *(tree.stop - tree.start for tree in picked)])
         return self._replace(nodes=nodes, tree_offsets=tree_offsets, base=base)
 
     def _of_classes(self, bases: np.ndarray) -> tuple[Ensemble, ...]:
@@ -1028,7 +1029,7 @@ def _require_ensemble(value: object, seen: str) -> None:
 
 
 def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
-    called = _called_by_any(ensembles)
+    called = _names_of_any(ensembles)
     categories: Sequence[Any] = ensembles[0].categories
     groups: Sequence[Any] = ensembles[0].groups
     if any(one.categories is not categories or one.groups is not groups for one in ensembles):
@@ -1041,9 +1042,9 @@ def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
         return grown[0]._with_columns(*called)
     nodes, offsets, n_nodes, n_bitsets = [], [np.zeros(1, np.int64)], 0, 0
     for one in ensembles:
-        own = one.nodes.copy()
-        own["categories"][own["categories"] >= 0] += n_bitsets
-        nodes.append(own)
+        copied = one.nodes.copy()
+        copied["categories"][copied["categories"] >= 0] += n_bitsets
+        nodes.append(copied)
         offsets.append(n_nodes + one.tree_offsets[1:])
         n_nodes, n_bitsets = n_nodes + len(one.nodes), n_bitsets + len(one.bitsets)
     joined = ensembles[0]._replace(
@@ -1057,7 +1058,7 @@ def _one_after_another(ensembles: Sequence[Ensemble], base: float) -> Ensemble:
     return joined._with_columns(*called)
 
 
-def _called_by_any(ensembles: Sequence[Ensemble]) -> tuple[Any, Any]:
+def _names_of_any(ensembles: Sequence[Ensemble]) -> tuple[Any, Any]:
     """The names and levels of columns that any of the ensembles knows; raises if they do not agree."""
     names: Any = None
     levels: dict[int, Any] = {}
@@ -1068,10 +1069,10 @@ def _called_by_any(ensembles: Sequence[Ensemble]) -> tuple[Any, Any]:
                 f"ensembles have the columns {list(names)} and {list(one.feature_names)}; expected the same, "
                 "in the same order: fit them to the same columns."
             )
-        for feature, own in one.category_levels.items():
-            if levels.setdefault(feature, own) != own:
+        for feature, known in one.category_levels.items():
+            if levels.setdefault(feature, known) != known:
                 raise ValueError(
-                    f"ensembles have the levels {levels[feature]} and {own} of feature {feature}; expected "
+                    f"ensembles have the levels {levels[feature]} and {known} of feature {feature}; expected "
                     "the same: EnsembleRanker.average joins models with different levels."
                 )
     return names, levels
@@ -1082,6 +1083,11 @@ def depths_of(nodes: np.ndarray, tree_offsets: np.ndarray) -> np.ndarray:
     depths = np.empty(len(nodes), np.int32)
     node_depths(nodes, tree_offsets, depths)
     return depths
+
+
+def covers_of(nodes: np.ndarray) -> np.ndarray:
+    """float64[n_nodes]: what the training rows of each node weigh; 0 where that is not known."""
+    return np.where(nodes["count"] > 0, nodes["count"], nodes["cover"]).astype(np.float64)
 
 
 def _depth(nodes: np.ndarray, tree_offsets: np.ndarray) -> int:
@@ -1106,9 +1112,9 @@ def _tidy_bitsets(
     if bitsets.shape[1] != n_words or any(feature in codes for feature in np.unique(features).tolist()):
         bits, tidied = unpack(bitsets), np.zeros((len(bitsets), 32 * n_words), bool)
         for feature in np.unique(features).tolist():
-            own = codes.get(feature, np.arange(_n_codes(categories[feature], groups[feature])))
-            own = own[own < bits.shape[1]]
-            tidied[features == feature, : len(own)] = bits[features == feature][:, own]
+            of_feature = codes.get(feature, np.arange(_n_codes(categories[feature], groups[feature])))
+            of_feature = of_feature[of_feature < bits.shape[1]]
+            tidied[features == feature, : len(of_feature)] = bits[features == feature][:, of_feature]
         return pack(tidied)
     n_codes = np.array([_n_codes(categories[feature], groups[feature]) for feature in features], int)
     return bitsets & pack(np.arange(32 * n_words) < n_codes[:, None])
@@ -1183,17 +1189,17 @@ def _checked_groups(groups: Sequence[Any] | None, categories: Sequence[Any]) -> 
     if len(groups) != len(categories):
         raise ValueError(f"groups has {len(groups)} entries, expected {len(categories)}, one per feature")
     checked: list[Any] = [None] * len(categories)
-    for feature, (own, values) in enumerate(zip(groups, categories, strict=True)):
-        if own is None:
+    for feature, (group, values) in enumerate(zip(groups, categories, strict=True)):
+        if group is None:
             continue
-        own = np.asarray(own)
+        group = np.asarray(group)
         n = 0 if values is None else len(values)
-        right = own.shape == (n,) and own.dtype.kind in "iu" and n > 0 and own.min() >= 0 and own.max() < n
-        if not right or not np.bincount(own, minlength=1).all():
+        are_codes = group.shape == (n,) and group.dtype.kind in "iu" and n > 0
+        if not are_codes or group.min() < 0 or group.max() >= n or not np.bincount(group, minlength=1).all():
             raise ValueError(
                 f"groups[{feature}] must be a code for each of its {n} categories, and have all from 0 on"
             )
-        checked[feature] = own
+        checked[feature] = group
     return checked
 
 
@@ -1203,19 +1209,19 @@ def _canonical_groups(groups: Sequence[Any]) -> tuple[Sequence[Any], dict[int, n
         return groups, {}
     kept: list[Any] = [None] * len(groups)
     codes = {}
-    for feature, own in enumerate(groups):
-        if own is None:
+    for feature, group in enumerate(groups):
+        if group is None:
             continue
-        former, first, inverse = np.unique(own, return_index=True, return_inverse=True)
+        former, first, inverse = np.unique(group, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        codes[feature] = own if len(own) <= MAX_IN_SETS else former[order]
-        if MAX_IN_SETS < len(own) > len(former):
+        codes[feature] = group if len(group) <= MAX_IN_SETS else former[order]
+        if MAX_IN_SETS < len(group) > len(former):
             kept[feature] = np.argsort(order)[inverse].astype(np.uint16)
             kept[feature].flags.writeable = False
-        elif len(own) > MAX_IN_SETS:
-            codes[feature] = own
-    codes = {f: own for f, own in codes.items() if not np.array_equal(own, np.arange(len(own)))}
-    nothing = all(own is None for own in kept)
+        elif len(group) > MAX_IN_SETS:
+            codes[feature] = group
+    codes = {f: group for f, group in codes.items() if not np.array_equal(group, np.arange(len(group)))}
+    nothing = all(group is None for group in kept)
     return _no_categories(len(groups)) if nothing else tuple(kept), codes
 
 
@@ -1223,7 +1229,7 @@ def plain_level(level: Any) -> Any:
     """Return a level of a category column as the equal value of Python's own type, if there is one."""
     if isinstance(level, np.generic) and level.dtype.kind in "biufU":
         return level.item()
-    return next((plain(level) for own, plain in PLAIN.items() if isinstance(level, own)), level)
+    return next((plain(level) for kind, plain in PLAIN.items() if isinstance(level, kind)), level)
 
 
 def _can_be_written(level: object) -> bool:
@@ -1245,15 +1251,15 @@ def checked_names(names: Any, n_features: int) -> tuple[str, ...] | None:
     return tuple(map(str, names))
 
 
-def checked_renames(names: Any, own: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
-    """Return checked names for columns that trees know as ``own``, or by no name; none of another column."""
+def checked_renames(names: Any, called: Sequence[str] | None, n_features: int) -> tuple[str, ...]:
+    """Return checked names for columns that trees call ``called``, or by no name; none of another column."""
     names = checked_names(names, n_features)
-    if own is None or names == own:
+    if called is None or names == called:
         return names
-    known = set(own)
-    if moved := [name for name, before in zip(names, own, strict=True) if name != before and name in known]:
+    known = set(called)
+    if moved := [name for name, old in zip(names, called, strict=True) if name != old and name in known]:
         raise ValueError(
-            f"feature_names={list(names)}, but the columns of the trees are called {list(own)}, in which "
+            f"feature_names={list(names)}, but the columns of the trees are called {list(called)}, in which "
             f"{moved[0]!r} has another place; expected names in that order, or None to keep them."
         )
     return names

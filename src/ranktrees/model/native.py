@@ -21,7 +21,8 @@ section        type                         meaning
 tree offsets   int64[n_trees + 1]           ``tree_offsets``
 nodes          ``NODE[n_nodes]``            56 bytes per node: float64 ``cut``, ``value``, ``gain``; int64
                                             ``count``; int32 ``feature``, ``left``, ``right``,
-                                            ``categories``; uint8 ``missing_left``; 7 zero bytes
+                                            ``categories``; uint8 ``missing_left``; 3 zero bytes;
+                                            float32 ``cover``
 bit sets       uint32[n_categorical][8]     ``bitsets``; in version 2 as many words as the largest code needs
 features       int16[n_features]            number of categories of each feature, -1 if not categorical; in
                                             version 2 int32
@@ -55,7 +56,7 @@ import numpy as np
 from ranktrees._core.support.dtypes import NODE as NODE_IN_MEMORY
 
 if TYPE_CHECKING:
-    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.model.arrays import ModelArrays
 
 __all__ = ["dumps", "loads"]
 
@@ -69,7 +70,8 @@ NODE = np.dtype(
         ("count", "<i8"),
         *((name, "<i4") for name in ("feature", "left", "right", "categories")),
         ("missing_left", "u1"),
-        ("unused", "u1", (7,)),
+        ("unused", "u1", (3,)),
+        ("cover", "<f4"),
     ]
 )
 HEAD = struct.Struct("<8sIQdB")
@@ -77,7 +79,7 @@ SIZE = struct.Struct("<Q")
 DIGEST_SIZE = 32
 
 
-def dumps(ensemble: Ensemble) -> bytes:
+def dumps(ensemble: ModelArrays) -> bytes:
     """Write an ensemble.
 
     Parameters
@@ -165,7 +167,7 @@ def loads(data: Any) -> dict[Any, Any]:
     categories, groups, n_words = _split(values, n_categories), None, 8
     if version == 2:
         codes, sections = _take(sections, "codes", np.dtype("<u2"))
-        groups = [None if own is None or not len(own) else own for own in _split(codes, n_categories)]
+        groups = [None if part is None or not len(part) else part for part in _split(codes, n_categories)]
         n_words = max(n_words, -(-(int(codes.max(initial=0)) + 1) // 32))
         if len(bitsets) % n_words:
             raise ValueError(f"{len(bitsets)} words of bit sets, expected a multiple of {n_words}")
@@ -185,7 +187,7 @@ def loads(data: Any) -> dict[Any, Any]:
     }
 
 
-def _body(ensemble: Ensemble) -> bytes:
+def _body(ensemble: ModelArrays) -> bytes:
     values, _ = ensemble.category_table
     most = max(0 if each is None else len(each) for each in ensemble.categories)
     version = 1 if most <= MOST_CATEGORIES_IN_1 else 2
@@ -206,7 +208,7 @@ def _body(ensemble: Ensemble) -> bytes:
     return b"".join(parts)
 
 
-def _spelt_columns(ensemble: Ensemble) -> bytes:
+def _spelt_columns(ensemble: ModelArrays) -> bytes:
     columns = {"feature_names": ensemble.feature_names, "category_levels": dict(ensemble.category_levels)}
     return json.dumps(columns, allow_nan=False).encode("ascii")
 

@@ -28,7 +28,7 @@ from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 
 if TYPE_CHECKING:
-    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.model.arrays import ModelArrays
     from ranktrees.support.annotations import RowsLike
 
 __all__ = ["Scorer"]
@@ -73,7 +73,7 @@ class Scorer:
     True
     """
 
-    def __init__(self, ensemble: Ensemble) -> None:
+    def __init__(self, ensemble: ModelArrays) -> None:
         plans = np.zeros(ensemble.n_trees, PLAN)
         _kernels.measure_trees(ensemble.nodes, ensemble.tree_offsets, plans)
         in_units = _in_units(ensemble, plans)
@@ -110,22 +110,30 @@ class Scorer:
         if np.ndim(X) != 2 or X.shape[1] != self.n_features:
             raise ValueError(f"X has shape {np.shape(X)}, expected (n_rows, {self.n_features})")
         n_threads = checked_threads(n_threads)
-        n_blocks = -(-X.shape[0] // ROWS_PER_BLOCK)
-        codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
-        codes = codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
-        if n_blocks == 0:
-            return codes
-        if not sparse.issparse(X):
+        if sparse.issparse(X):
+            return self.encode_csr(*parts_of_csr(X), n_threads)
+        codes = self._room_for_codes(X.shape[0])
+        if len(codes):
             self._encoder.encode_dense(X, self._coders_for(X.dtype), codes, n_threads)
-            return codes
-        data, indices, row_offsets = parts_of_csr(X)
+        return codes
+
+    def encode_csr(
+        self, values: np.ndarray, indices: np.ndarray, row_offsets: np.ndarray, n_threads: int
+    ) -> NDArray[np.uint8]:
+        """Turn the values of some rows into codes: of those whose offsets are given, in `parts_of_csr`."""
+        codes = self._room_for_codes(len(row_offsets) - 1)
         dense = np.zeros((n_threads, self._n_columns, ROWS_PER_BLOCK))
         coders = self._coders_for(dense.dtype)
-        if len(row_offsets) != X.shape[0] + 1 or self._encoder.encode_sparse(
-            data, indices, row_offsets, coders, dense, codes, n_threads
+        if len(codes) and self._encoder.encode_sparse(
+            values, indices, row_offsets, coders, dense, codes, n_threads
         ):
             raise ValueError(DAMAGED)
         return codes
+
+    def _room_for_codes(self, n_rows: int) -> NDArray[np.uint8]:
+        n_blocks = -(-n_rows // ROWS_PER_BLOCK)
+        codes = aligned(n_blocks * (self._n_planes + 1) * ROWS_PER_BLOCK)
+        return codes.reshape(n_blocks, self._n_planes + 1, ROWS_PER_BLOCK)
 
     def add(
         self,
@@ -207,7 +215,7 @@ def checked_threads(n_threads: int) -> int:
 
 def parts_of_csr(X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the values, columns and row offsets of a CSR matrix, in the types that the kernels read."""
-    if X.indptr[0] != 0:
+    if X.indptr[0] != 0 or len(X.indptr) != X.shape[0] + 1:
         raise ValueError(DAMAGED)
     values = np.ascontiguousarray(as_float(X.data, lambda _: "the data of X"))
     wide = np.int32 if X.indices.dtype == X.indptr.dtype == np.int32 else np.int64
@@ -225,7 +233,7 @@ class _Questions:
     goes left, 1 goes right. Splits with equal answers share a plane.
     """
 
-    def __init__(self, ensemble: Ensemble, in_units: np.ndarray) -> None:
+    def __init__(self, ensemble: ModelArrays, in_units: np.ndarray) -> None:
         nodes, (_, category_offsets) = ensemble.nodes, ensemble.category_table
         self.columns: list[Any] = []
         self.planes: Any = []  # a list, and in the end an array
@@ -240,13 +248,13 @@ class _Questions:
         features = nodes["feature"]
         order = np.argsort(features.astype(np.min_scalar_type(-ensemble.n_features)), kind="stable")
         order = order[np.count_nonzero(features < 0) :]
-        for own in np.split(order, np.flatnonzero(np.diff(features[order], prepend=-1)))[1:]:
-            feature, first_plane = features[own[0]], len(self.planes)
-            categorical = nodes["categories"][own] >= 0
-            self._ask_cuts(nodes, own[~categorical])
+        for asking in np.split(order, np.flatnonzero(np.diff(features[order], prepend=-1)))[1:]:
+            feature, first_plane = features[asking[0]], len(self.planes)
+            categorical = nodes["categories"][asking] >= 0
+            self._ask_cuts(nodes, asking[~categorical])
             first, stop = category_offsets[feature : feature + 2] if categorical.any() else (-1, -1)
             if categorical.any():
-                self._ask_categories(ensemble, own[categorical], in_units)
+                self._ask_categories(ensemble, asking[categorical], in_units)
             self.columns.append(
                 (feature, first_plane, len(self.planes) - first_plane, 0, first, stop - first)
             )
@@ -263,11 +271,11 @@ class _Questions:
         self.without_missing = np.arange(len(place), dtype=np.uint32)
         self.without_missing[place[:-1][again]] = place[np.flatnonzero(again) - 1]
 
-    def _ask_cuts(self, nodes: np.ndarray, own: np.ndarray) -> None:
-        cuts = np.sort(nodes["cut"][own])
+    def _ask_cuts(self, nodes: np.ndarray, asking: np.ndarray) -> None:
+        cuts = np.sort(nodes["cut"][asking])
         cuts = np.concatenate([cuts[:1], cuts[1:][cuts[1:] > cuts[:-1]]])
-        part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][own]), CUTS_PER_PLANE)
-        question = 2 * part + nodes["missing_left"][own]
+        part, code = np.divmod(np.searchsorted(cuts, nodes["cut"][asking]), CUTS_PER_PLANE)
+        question = 2 * part + nodes["missing_left"][asking]
         plane_of_question = np.zeros(question.max(initial=-1) + 1, np.uint32)
         part_before = -1
         for kind in np.flatnonzero(np.bincount(question)).tolist():
@@ -279,21 +287,21 @@ class _Questions:
             else:
                 self.planes.append((-1, -1, missing_left))
             part_before = part
-        self.plane_of_node[own], self.code_of_node[own] = plane_of_question[question], code
+        self.plane_of_node[asking], self.code_of_node[asking] = plane_of_question[question], code
 
-    def _ask_categories(self, ensemble: Ensemble, own: np.ndarray, in_units: np.ndarray) -> None:
-        fits = self._fits_walks(ensemble.nodes["feature"][own[0]])
+    def _ask_categories(self, ensemble: ModelArrays, asking: np.ndarray, in_units: np.ndarray) -> None:
+        fits = self._fits_walks(ensemble.nodes["feature"][asking[0]])
         if fits:
-            sets = ensemble.nodes["categories"][own]
+            sets = ensemble.nodes["categories"][asking]
             self.set_planes[sets] = len(self.planes)
-            self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][own].astype(np.uint32) << 31
+            self.bitsets[sets, -1] |= ensemble.nodes["missing_left"][asking].astype(np.uint32) << 31
             self._answer(np.minimum(np.arange(self.n_answers), _kernels.MISSING_CODE)[None])
-        own = own[in_units[own]] if fits else own
-        nodes = ensemble.nodes[own]
+        asking = asking[in_units[asking]] if fits else asking
+        nodes = ensemble.nodes[asking]
         sets = np.column_stack([ensemble.bitsets[nodes["categories"]], nodes["missing_left"]]).astype("<u4")
         number_of: dict[bytes, int] = {}
         which = [number_of.setdefault(one.tobytes(), len(number_of)) for one in sets]
-        self.plane_of_node[own] = len(self.planes) + np.array(which, np.uint32)
+        self.plane_of_node[asking] = len(self.planes) + np.array(which, np.uint32)
         distinct = np.frombuffer(b"".join(number_of), np.uint8).reshape(-1, 4 * sets.shape[1])
         self._answer(1 - np.unpackbits(distinct, axis=1, bitorder="little")[:, : self.n_answers])
 
@@ -305,7 +313,7 @@ class _Questions:
         self.planes += [(-1, len(self.answers) + i, 0) for i in range(len(answers))]
         self.answers += list(answers)
 
-    def encoder(self, ensemble: Ensemble) -> Any:
+    def encoder(self, ensemble: ModelArrays) -> Any:
         """Make what turns values into codes."""
         columns = np.array(self.columns, COLUMN)
         column_of_feature = np.full(ensemble.n_features, -1, np.int32)
@@ -316,7 +324,7 @@ class _Questions:
             columns, self.planes, answers, categories, ensemble.category_codes, column_of_feature
         )
 
-    def of_walks(self, ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
+    def of_walks(self, ensemble: ModelArrays) -> tuple[np.ndarray, np.ndarray]:
         """Return the plane or the set of each inner node, and its code."""
         planes, codes = self.plane_of_node.copy(), self.code_of_node.copy()
         nodes = ensemble.nodes
@@ -325,7 +333,7 @@ class _Questions:
         return planes, codes
 
 
-def _in_units(ensemble: Ensemble, plans: np.ndarray) -> np.ndarray:
+def _in_units(ensemble: ModelArrays, plans: np.ndarray) -> np.ndarray:
     """Per tree, whether all inner nodes for all rows of a block cost less than a walk for each row."""
     node, _ = NODE[simd.level()]
     n_categorical = np.diff(
@@ -339,7 +347,7 @@ def _walk(plans: np.ndarray) -> np.ndarray:
     return WALK[0] + WALK[1] * plans["depth"]
 
 
-def _program(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
+def _program(ensemble: ModelArrays, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
     """Make what the kernels run.
 
     A block with so few rows that this costs less is walked, sixteen trees at a time.
@@ -352,7 +360,7 @@ def _program(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_un
     return _kernels.Program(plans, units, walks, int(price / max(1.0, walk.sum())))
 
 
-def _units(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
+def _units(ensemble: ModelArrays, questions: _Questions, plans: np.ndarray, in_units: np.ndarray) -> Any:
     """Group the trees, write units of those that are done so, and complete the plans."""
     groups = np.zeros(ensemble.n_trees, GROUP)
     n_groups, n_nodes, n_values = _kernels.group_trees(plans, in_units.view(np.uint8), groups)
@@ -374,7 +382,7 @@ def _units(ensemble: Ensemble, questions: _Questions, plans: np.ndarray, in_unit
     return _kernels.Units(groups, units, tables, most_units, bench_size)
 
 
-def _walks(ensemble: Ensemble, questions: _Questions) -> Any:
+def _walks(ensemble: ModelArrays, questions: _Questions) -> Any:
     """Lay the trees out for walks."""
     nodes, values = np.zeros(len(ensemble.nodes), np.uint64), np.zeros(len(ensemble.nodes))
     planes, codes = questions.of_walks(ensemble)

@@ -15,7 +15,7 @@ from ranktrees.rows.frames import frame_columns, is_one_array, read_frame
 from ranktrees.rows.matrix import read_array, require_rows
 
 if TYPE_CHECKING:
-    from ranktrees.model.ensemble import Ensemble
+    from ranktrees.model.arrays import ModelArrays
     from ranktrees.support.annotations import RowsLike
 
 __all__ = ["leaves", "predict", "staged_predict"]
@@ -29,7 +29,7 @@ ROWS_PER_THREAD = 2048
 
 
 def predict(
-    ensemble: Ensemble, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ensemble: ModelArrays, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     r"""Score rows.
 
@@ -87,15 +87,19 @@ def predict(
     sums = sums_before_trees(ensemble, start)
     n_threads = checked_threads(n_threads)
     chunk = ROWS_PER_THREAD * n_threads
+    parts = parts_of_csr(X) if sparse.issparse(X) else None
     for first in range(0, X.shape[0], chunk):
-        some = X if X.shape[0] <= chunk else X[first : first + chunk]
-        codes = ensemble.scorer.encode(some, n_threads)
+        if parts is None:
+            codes = ensemble.scorer.encode(X[first : first + chunk], n_threads)
+        else:  # slices of a sparse matrix would be copies
+            values, indices, offsets = parts
+            codes = ensemble.scorer.encode_csr(values, indices, offsets[first : first + chunk + 1], n_threads)
         ensemble.scorer.add(codes, sums[first : first + chunk], 0, ensemble.n_trees, n_threads=n_threads)
     return scores_of(ensemble, start, sums, ensemble.n_trees)
 
 
 def staged_predict(
-    ensemble: Ensemble, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ensemble: ModelArrays, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
 ) -> Iterator[NDArray[np.float64]]:
     """Score rows after each tree.
 
@@ -124,7 +128,7 @@ def staged_predict(
         yield scores_of(ensemble, start, sums, t + 1)
 
 
-def leaves(ensemble: Ensemble, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
+def leaves(ensemble: ModelArrays, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
     """Find the leaf that each row reaches in each tree.
 
     Parameters
@@ -150,7 +154,7 @@ def leaves(ensemble: Ensemble, X: RowsLike, n_threads: int = 1) -> NDArray[np.in
     return found
 
 
-def _rows(ensemble: Ensemble, X: RowsLike) -> Any:
+def _rows(ensemble: ModelArrays, X: RowsLike) -> Any:
     """Return the rows as the kernels read them: a float32 or float64 array, or a CSR matrix of numbers."""
     if type(X) is not np.ndarray:
         require_rows(X, "X")
@@ -166,7 +170,7 @@ def _rows(ensemble: Ensemble, X: RowsLike) -> Any:
     return X
 
 
-def _require_names(ensemble: Ensemble, X: RowsLike) -> None:
+def _require_names(ensemble: ModelArrays, X: RowsLike) -> None:
     names = getattr(X, "column_names", getattr(X, "columns", None))  # Arrow; pandas and polars
     if names is None or ensemble.feature_names is None:
         return
@@ -178,7 +182,7 @@ def _require_names(ensemble: Ensemble, X: RowsLike) -> None:
         )
 
 
-def start_of(ensemble: Ensemble, X: RowsLike, start: ArrayLike | None) -> np.ndarray:
+def start_of(ensemble: ModelArrays, X: RowsLike, start: ArrayLike | None) -> np.ndarray:
     if start is None:
         return np.full(X.shape[0], ensemble.base)
     start = np.asarray(start, np.float64)
@@ -187,7 +191,7 @@ def start_of(ensemble: Ensemble, X: RowsLike, start: ArrayLike | None) -> np.nda
     return start
 
 
-def _walk(ensemble: Ensemble, X: RowsLike, found: np.ndarray, n_threads: int) -> None:
+def _walk(ensemble: ModelArrays, X: RowsLike, found: np.ndarray, n_threads: int) -> None:
     values, offsets = ensemble.category_table
     walker = plain_walk.Walker(
         ensemble.nodes, ensemble.tree_offsets, ensemble.bitsets, values, ensemble.category_codes, offsets
@@ -202,9 +206,9 @@ def _walk(ensemble: Ensemble, X: RowsLike, found: np.ndarray, n_threads: int) ->
         raise ValueError(DAMAGED)
 
 
-def sums_before_trees(ensemble: Ensemble, start: np.ndarray) -> np.ndarray:
+def sums_before_trees(ensemble: ModelArrays, start: np.ndarray) -> np.ndarray:
     return np.zeros_like(start) if ensemble.average else start.copy()
 
 
-def scores_of(ensemble: Ensemble, start: np.ndarray, sums: np.ndarray, n_trees: int) -> np.ndarray:
+def scores_of(ensemble: ModelArrays, start: np.ndarray, sums: np.ndarray, n_trees: int) -> np.ndarray:
     return start + sums / max(n_trees, 1) if ensemble.average else sums.copy()

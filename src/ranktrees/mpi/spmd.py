@@ -42,9 +42,9 @@ def world() -> Any:
 
 def share_machine(ranks: MPICommunicator) -> None:
     """Divide the processors of each machine among its ranks, and leave no memory behind."""
-    own = (MPI.Get_processor_name(), os.sched_getaffinity(0))
-    here = [affinity for name, affinity in ranks.allgather(own) if name == own[0]]
-    leave_processors(processors_for(own[1], here))
+    machine = (MPI.Get_processor_name(), os.sched_getaffinity(0))
+    here = [affinity for name, affinity in ranks.allgather(machine) if name == machine[0]]
+    leave_processors(processors_for(machine[1], here))
     # MPICH names the memory that ranks share, and the name outlives ranks that are killed. All have it now.
     for file in Path("/dev/shm").glob("mpich_shm_*"):
         if f" {file}\n" in Path("/proc/self/maps").read_text():

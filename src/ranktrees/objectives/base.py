@@ -1,4 +1,4 @@
-"""What all objectives share: a value that holds parameters, and how it is bound to one training set."""
+"""What all objectives share: a value that holds parameters, and what is prepared for one training set."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from ranktrees._core.objectives.dealing import Deal
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.values import narrowed
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.numeric import is_real
@@ -28,18 +28,19 @@ class Objective:
 
     1. It is made by `as_objective` or by its class, as a frozen, picklable value that holds parameters only.
     2. `check_labels` raises if it cannot learn from the labels.
-    3. `bind` binds it to the labels, weights and queries of one training set. The `Bound` that it returns has
-       computed whatever does not change from round to round (gains, the ideal DCG of each query, scratch
-       memory).
-    4. `Bound.start` returns the constant score that training starts from.
-    5. In each round, `Bound.gradients` writes the first and second derivatives of the loss with respect to
-       the score of each row. A leaf of the next tree takes the Newton step
+    3. `prepare` takes the labels, weights and queries of one training set. The `PreparedObjective` that it
+       returns has computed whatever does not change from round to round (gains, the ideal DCG of each query,
+       scratch memory).
+    4. `PreparedObjective.start` returns the constant score that training starts from.
+    5. In each round, `PreparedObjective.gradients` writes the first and second derivatives of the loss with
+       respect to the score of each row. A leaf of the next tree takes the Newton step
        ``-sum(gradients) / (sum(hessians) + l2)`` or, if `leaf_quantile` is a number, that quantile of
        ``label - score`` over its rows.
-    6. `Bound.loss` is the mean loss, which is reported or used for early stopping.
+    6. `PreparedObjective.loss` is the mean loss, which is reported or used for early stopping.
     7. After training, `inverse_link` turns scores into predictions.
 
-    To write your own objective, derive a frozen dataclass from `Objective` and a class from `Bound`.
+    To write your own objective, derive a frozen dataclass from `Objective` and a class from
+    `PreparedObjective`.
 
     Attributes
     ----------
@@ -48,8 +49,8 @@ class Objective:
     constant_hessian : bool
         Whether the hessian of a row is its weight, whatever its score.
     learns_from : tuple of str
-        The names of further arguments of `bind`: "preferences" between rows, or the "positions" at which rows
-        were shown.
+        The names of further arguments of `prepare`: "preferences" between rows, or the "positions" at which
+        rows were shown.
     """
 
     name: ClassVar[str]
@@ -75,15 +76,15 @@ class Objective:
             If it cannot. The message names ``y``, what was seen and what is expected.
         """
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
-        """Bind the objective to a training set.
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
+        """Prepare the objective for a training set.
 
         Parameters
         ----------
@@ -100,8 +101,8 @@ class Objective:
 
         Returns
         -------
-        Bound
-            The bound objective.
+        PreparedObjective
+            The prepared objective.
 
         Notes
         -----
@@ -110,7 +111,7 @@ class Objective:
         array of the positions at which rows were shown, from 1 on.
         """
         raise NotImplementedError(
-            f"{type(self).__name__} must define bind(labels, weights, offsets, n_threads, share)"
+            f"{type(self).__name__} must define prepare(labels, weights, offsets, n_threads, share)"
         )
 
     def inverse_link(self, scores: np.ndarray) -> np.ndarray:
@@ -129,17 +130,17 @@ class Objective:
         return scores
 
 
-class Bound:
-    """An objective bound to one training set; see `Objective` for how it is used.
+class PreparedObjective:
+    """An objective prepared for one training set; see `Objective` for how it is used.
 
-    A `Bound` owns scratch memory, so it serves one caller at a time.
+    A `PreparedObjective` owns scratch memory, so it serves one caller at a time.
 
     Parameters
     ----------
     objective : Objective
         The objective.
     labels, weights, offsets, n_threads, share
-        As in `Objective.bind`.
+        As in `Objective.prepare`.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class Bound:
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
     ) -> None:
         self.objective: Any = objective
         self.labels = np.ascontiguousarray(labels, dtype=np.float64)
@@ -233,8 +234,8 @@ class Bound:
         return number
 
 
-class NarrowLabels(Bound):
-    """A `Bound` whose kernels read labels stored in as few bytes as possible.
+class NarrowLabels(PreparedObjective):
+    """A `PreparedObjective` whose kernels read labels stored in as few bytes as possible.
 
     Attributes
     ----------

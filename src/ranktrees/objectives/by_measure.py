@@ -13,10 +13,10 @@ import numpy as np
 
 from ranktrees import measures
 from ranktrees._core.objectives import lambdas, losses
-from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.objectives.base import number_in
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
@@ -24,8 +24,8 @@ from ranktrees.support.numeric import is_real, is_whole
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.measures.base import BoundMeasure
-    from ranktrees.objectives.base import Bound
+    from ranktrees.measures.base import PreparedMeasure
+    from ranktrees.objectives.base import PreparedObjective
     from ranktrees.processes.sharing import Share
 
 UNDECIDED_ORDERS = 16  # drawn for a query whose scores are all equal, if the expectation is not known
@@ -35,9 +35,9 @@ class _Measured(Pairwise):
     """Pairs that are weighed by how much a swap changes the measure."""
 
     @cached_property
-    def measure(self) -> BoundMeasure:
-        """The measure of these rows, as a BoundMeasure."""
-        return self.objective.measure.bind(
+    def measure(self) -> PreparedMeasure:
+        """The measure of these rows, as a PreparedMeasure."""
+        return self.objective.measure.prepare(
             self.labels, self.offsets, self.weights, self.n_threads, self.share.communicator
         )
 
@@ -60,7 +60,8 @@ class _MeasuredByFormula(_Measured):
     def _by_label(self, pairs: Pairs) -> Pairs:
         """The same grades in a table by query and label, if labels are few: equal ones have equal grades."""
         n_queries, n_labels = len(self.offsets) - 1, 1 + int(self.narrow_labels.max(initial=0))
-        if self.narrow_labels.dtype != np.uint8 or 2 * n_queries * n_labels > len(self.narrow_labels):
+        is_short = 2 * n_queries * n_labels <= len(self.narrow_labels)
+        if self.narrow_labels.dtype != np.uint8 or pairs.worth is None or not is_short:
             return pairs
         table = np.zeros((n_queries, n_labels))
         table[np.repeat(np.arange(n_queries), np.diff(self.offsets)), self.narrow_labels] = pairs.grades
@@ -79,7 +80,7 @@ class _MeasuredByFormula(_Measured):
                 )
             grades = self._shared(grades, ideals)
         unit = lambdas.unit(discounts)
-        worth = self._until_cutoff(self._ranks(discounts / unit))
+        worth = self._until_cutoff(self._by_place(discounts / unit))
         apart = self.objective._worth_of_distances(measure, self.longest)
         if apart is None:
             return Pairs(lambdas.Pairs.SWAPS, grades, worth, unit=unit)
@@ -88,7 +89,7 @@ class _MeasuredByFormula(_Measured):
     _ndcg = _dcg
 
     def _p(self, measure: Any) -> Pairs:
-        worth = self._ranks()
+        worth = self._by_place()
         worth[: self.at] = 1.0
         return Pairs(lambdas.Pairs.SWAPS, measure.gains_of(self.labels) / self.at, worth)
 
@@ -99,7 +100,7 @@ class _MeasuredByFormula(_Measured):
     def _auc(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
         pairs = self._sums(hits) * self._sums(1.0 - hits)
-        worth = self._ranks(np.arange(self.longest, 0.0, -1.0))
+        worth = self._by_place(np.arange(self.longest, 0.0, -1.0))
         return Pairs(lambdas.Pairs.SWAPS, self._shared(hits, pairs), worth)
 
     def _topauc(self, measure: Any) -> Pairs:
@@ -109,7 +110,13 @@ class _MeasuredByFormula(_Measured):
         width = np.maximum((np.minimum(misses, high) if high else misses) - low, 0.0)
         grades = np.where(np.repeat(width, np.diff(self.offsets)) > 0, hits, 0.0)
         grades = self._shared(grades, self._sums(hits) * width)
-        return Pairs(lambdas.Pairs.PAUC, grades, self._ranks(), limits=(low, high))
+        return Pairs(lambdas.Pairs.PAUC, grades, self._by_place(), limits=(low, high))
+
+    def _pairaccuracy(self, measure: Any) -> Pairs:
+        return Pairs(lambdas.Pairs.PAIR_ACCURACY, order_of(self.labels))
+
+    def _kendalltau(self, measure: Any) -> Pairs:
+        return Pairs(lambdas.Pairs.KENDALL_TAU, order_of(self.labels))
 
     def _ap(self, measure: Any) -> Pairs:
         hits = measure.gains_of(self.labels)
@@ -123,7 +130,7 @@ class _MeasuredByFormula(_Measured):
         return Pairs(lambdas.Pairs.ERR, stopping, self._reciprocal_ranks())
 
     def _reciprocal_ranks(self) -> np.ndarray:
-        return self._until_cutoff(self._ranks(1.0 / np.arange(1.0, self.longest + 1.0)))
+        return self._until_cutoff(self._by_place(1.0 / np.arange(1.0, self.longest + 1.0)))
 
     def _until_cutoff(self, worth: np.ndarray) -> np.ndarray:
         if self.objective.delta == "cut":
@@ -182,9 +189,9 @@ class _Clicked(_MeasuredByFormula):
     def resume(self, clicked: np.ndarray, unclicked: np.ndarray) -> None:
         """Continue from the propensities that were learned before, for the positions that they cover."""
         if self.objective.propensities is None:
-            for own, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
-                n = min(len(own), len(earlier))
-                own[:n] = earlier[:n]
+            for propensities, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
+                n = min(len(propensities), len(earlier))
+                propensities[:n] = earlier[:n]
 
     def _learn(self, propensities: np.ndarray, sums: np.ndarray) -> None:
         known = np.flatnonzero(sums)
@@ -276,7 +283,7 @@ def _checked_propensities(propensities: ArrayLike) -> tuple[float, ...]:
 
 GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
-_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "TopAUC")
+_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "TopAUC", "PairAccuracy", "KendallTau")
 
 
 @dataclass(frozen=True)
@@ -298,12 +305,14 @@ class LambdaMART(OfPairs):
                       above rank r stops the user: the quadratic algorithm
         AP, RR        as ERR, a difference of two numbers that one walk down the ranking finds
         TopAUC        as AP
+        PairAccuracy, the change of the number of pairs in the right order less those in the wrong order,
+        KendallTau    counted along the ranking, over that of all pairs, or of both square roots for tau-b
         any other     by swapping every two rows and evaluating, unless the measure has a closed form; slow
 
     The sums of a row are multiplied by its weight. A query for which no swap changes the measure adds
     nothing. No loss has these derivatives everywhere. They are the derivatives of ``sum of delta * C`` over
-    the pairs, with RankNet's cost C, while the ranks stay as they are. `Bound.loss` is 1 minus the mean NDCG,
-    or minus the mean of another measure.
+    the pairs, with RankNet's cost C, while the ranks stay as they are. `PreparedObjective.loss` is 1 minus
+    the mean NDCG, or minus the mean of another measure.
 
     If all scores of a query are equal, the query has no order yet, and all orders are taken to be equally
     likely. The expectation over them is exact for DCG, NDCG, P, R and AUC. For other measures it is the mean
@@ -381,9 +390,9 @@ class LambdaMART(OfPairs):
     Examples
     --------
     >>> objective = LambdaMART(measure="ndcg@5", truncation_level=10)
-    >>> bound = objective.bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = objective.prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> gradients.round(4)  # +- (1 - 1 / log2(3)) / 2
     array([ 0.1845, -0.1845])
     """
@@ -462,21 +471,21 @@ class LambdaMART(OfPairs):
                 "use another loss."
             )
         try:
-            if isinstance(self.measure, Ranked):
+            if isinstance(self.measure, CompiledMeasure):
                 self.measure.gains_of(labels)
         except ValueError as error:
             raise ValueError(f"y cannot be ranked by {self.measure!r}: {error}") from error
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         positions: np.ndarray | None = None,
-    ) -> Bound:
-        known = isinstance(self.measure, Ranked) and self.measure.name in _FORMULAS
+    ) -> PreparedObjective:
+        known = isinstance(self.measure, CompiledMeasure) and self.measure.name in _FORMULAS
         if positions is not None:
             if not known:
                 raise ValueError(
@@ -525,9 +534,9 @@ class LambdaLoss(LambdaMART):
 
     Examples
     --------
-    >>> bound = LambdaLoss(mu=1.0).bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = LambdaLoss(mu=1.0).prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> gradients.round(4)  # +- twice (1 - 1 / log2(3)) / 2
     array([ 0.3691, -0.3691])
     """

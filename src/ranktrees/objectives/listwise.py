@@ -9,8 +9,8 @@ import numpy as np
 
 from ranktrees import measures
 from ranktrees._core.objectives import lists, losses
-from ranktrees.objectives.base import Bound, Objective
-from ranktrees.processes.sharing import ALL
+from ranktrees.objectives.base import Objective, PreparedObjective
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.numeric import is_whole
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ranktrees.processes.sharing import Share
 
 
-class _Shares(Bound):
+class _Shares(PreparedObjective):
     """Softmax cross entropy: the target of a row is the share that its mass has in its query."""
 
     def __init__(self, masses: np.ndarray, offset: float, *args: Any) -> None:
@@ -54,23 +54,23 @@ class ListNet(Objective):
 
     Examples
     --------
-    >>> bound = ListNet().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = ListNet().prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> gradients.round(4), hessians  # 1/2 - 1 / (1 + e), 1/2 - e / (1 + e)
     (array([ 0.2311, -0.2311]), array([0.25, 0.25]))
     """
 
     name: ClassVar[str] = "listnet"
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         highest = np.maximum.reduceat(labels, offsets[:-1])
         masses = np.empty(len(labels))
         losses.exponentials(labels - np.repeat(highest, np.diff(offsets)), masses)
@@ -107,9 +107,9 @@ class XENDCG(Objective):
 
     Examples
     --------
-    >>> bound = XENDCG().bind(np.array([0.0, 3.0]), None, np.array([0, 2]))
+    >>> prepared = XENDCG().prepare(np.array([0.0, 3.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> bool(gradients[0] > 0 > gradients[1]), hessians
     (True, array([0.25, 0.25]))
     """
@@ -130,19 +130,19 @@ class XENDCG(Objective):
         except ValueError as error:
             raise ValueError(f"y has no gains for xendcg: {error}") from error
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         masses = 1.0 + measures.gains(labels, self.gain)
         return _Shares(masses, 0.5, self, labels, weights, offsets, n_threads, share)
 
 
-class _Centred(Bound):
+class _Centred(PreparedObjective):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._kernel = lists.Centred(self)
@@ -175,9 +175,9 @@ class QueryRMSE(Objective):
 
     Examples
     --------
-    >>> bound = QueryRMSE().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = QueryRMSE().prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.array([7.0, 7.0]), gradients, hessians)
+    >>> prepared.gradients(np.array([7.0, 7.0]), gradients, hessians)
     >>> gradients, hessians
     (array([ 0.5, -0.5]), array([1., 1.]))
     """
@@ -185,12 +185,12 @@ class QueryRMSE(Objective):
     name: ClassVar[str] = "query_rmse"
     constant_hessian: ClassVar[bool] = True
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         return _Centred(self, labels, weights, offsets, n_threads, share)

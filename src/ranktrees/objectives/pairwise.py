@@ -12,8 +12,8 @@ import numpy as np
 from ranktrees._core.objectives import lambdas
 from ranktrees._core.objectives import preferences as kernels
 from ranktrees._core.support.threads import room_for_each
-from ranktrees.objectives.base import Bound, NarrowLabels, Objective, number_in
-from ranktrees.processes.sharing import ALL
+from ranktrees.objectives.base import NarrowLabels, Objective, PreparedObjective, number_in
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
 from ranktrees.support.numeric import is_whole
 
@@ -35,7 +35,7 @@ class Pairs(NamedTuple):
 
 
 class Pairwise(NarrowLabels):
-    """The base of bound pairwise objectives, with the weights of their pairs and scratch for each thread."""
+    """The base of prepared pairwise objectives: weights of their pairs, and scratch for each thread."""
 
     factors: Any = None, None  # of rows: factors of pairs that correct for positions seen more than others
     costs: Any = None
@@ -66,8 +66,8 @@ class Pairwise(NarrowLabels):
         stream = stream_of_objective(iteration)
         self._kernel.gradients(scores, stream, gradients, hessians, *self.factors, self.costs)
 
-    def _ranks(self, values: float | np.ndarray = 0.0) -> np.ndarray:
-        """An array with a number for each rank, and 0 behind the longest query."""
+    def _by_place(self, values: float | np.ndarray = 0.0) -> np.ndarray:
+        """An array with a number for each place in a ranking, and 0 behind the longest query."""
         out = room_for_each(1, lambdas.whole_chunks(self.longest), np.float32)[0]
         out[: self.longest] = values
         return out
@@ -115,13 +115,13 @@ class OfPairs(Objective):
             )
 
 
-class _Preferred(Bound):
+class _Preferred(PreparedObjective):
     """Pairs that were given, whatever the labels are. All of them count."""
 
     def __init__(
         self, cost: Any, objective: Objective, preferences: Preferences, n_rows: int, n_threads: int
     ) -> None:
-        self.objective, self.n_threads, self.share = objective, n_threads, ALL
+        self.objective, self.n_threads, self.share = objective, n_threads, ALL_ROWS
         self.total_weight = preferences.weight
         if not self.total_weight > 0:
             raise ValueError(
@@ -184,9 +184,9 @@ class RankNet(OfPairs):
 
     Examples
     --------
-    >>> bound = RankNet().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = RankNet().prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.zeros(2), gradients, hessians)
+    >>> prepared.gradients(np.zeros(2), gradients, hessians)
     >>> gradients, hessians
     (array([ 0.5, -0.5]), array([0.25, 0.25]))
     """
@@ -201,15 +201,15 @@ class RankNet(OfPairs):
         super().__post_init__()
         number_in("sigma", self.sigma, 0, math.inf)
 
-    def bind(
+    def prepare(
         self,
         labels: Any,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         preferences: Preferences | None = None,
-    ) -> Bound:
+    ) -> PreparedObjective:
         if preferences is not None:
             return _Preferred(kernels.Cost.CROSS_ENTROPY, self, preferences, int(offsets[-1]), n_threads)
         return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads, share)
@@ -251,9 +251,9 @@ class GBRank(OfPairs):
 
     Examples
     --------
-    >>> bound = GBRank().bind(np.array([0.0, 1.0]), None, np.array([0, 2]))
+    >>> prepared = GBRank().prepare(np.array([0.0, 1.0]), None, np.array([0, 2]))
     >>> gradients, hessians = np.empty(2), np.empty(2)
-    >>> bound.gradients(np.array([0.25, 0.5]), gradients, hessians)
+    >>> prepared.gradients(np.array([0.25, 0.5]), gradients, hessians)
     >>> gradients, hessians
     (array([ 0.75, -0.75]), array([1., 1.]))
     """
@@ -272,15 +272,15 @@ class GBRank(OfPairs):
         super().__post_init__()
         number_in("margin", self.margin, 0, math.inf)
 
-    def bind(
+    def prepare(
         self,
         labels: Any,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         preferences: Preferences | None = None,
-    ) -> Bound:
+    ) -> PreparedObjective:
         if preferences is not None:
             return _Preferred(kernels.Cost.SQUARED_HINGE, self, preferences, int(offsets[-1]), n_threads)
         return _PairsThatWeighTheSame(

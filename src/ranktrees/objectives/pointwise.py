@@ -10,15 +10,15 @@ import numpy as np
 
 from ranktrees._core.objectives import losses
 from ranktrees.objectives.base import NarrowLabels, Objective, number_in
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 
 if TYPE_CHECKING:
-    from ranktrees.objectives.base import Bound
+    from ranktrees.objectives.base import PreparedObjective
     from ranktrees.processes.sharing import Share
 
 
 class _Pointwise(NarrowLabels):
-    """The base of bound pointwise objectives: two kernels, and the parameters that they take."""
+    """The base of prepared pointwise objectives: two kernels, and the parameters that they take."""
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class SquaredError(Objective):
 
     Examples
     --------
-    >>> bound = SquaredError().bind(np.array([0.0, 1.0, 5.0]), None, np.array([0, 3]))
-    >>> bound.start()
+    >>> prepared = SquaredError().prepare(np.array([0.0, 1.0, 5.0]), None, np.array([0, 3]))
+    >>> prepared.start()
     2.0
     >>> gradients, hessians = np.empty(3), np.empty(3)
-    >>> bound.gradients(np.full(3, 2.0), gradients, hessians)
+    >>> prepared.gradients(np.full(3, 2.0), gradients, hessians)
     >>> gradients
     array([ 2.,  1., -3.])
     """
@@ -77,19 +77,19 @@ class SquaredError(Objective):
     name: ClassVar[str] = "squared_error"
     constant_hessian: ClassVar[bool] = True
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         kernels = losses.squared_gradients, losses.squared_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
-    def _start(self, bound: Bound) -> float:
-        return bound._weighted_mean(bound.labels)
+    def _start(self, prepared: PreparedObjective) -> float:
+        return prepared._weighted_mean(prepared.labels)
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class AbsoluteError(Objective):
 
     Examples
     --------
-    >>> AbsoluteError().bind(np.array([0.0, 1.0, 5.0, 9.0]), None, np.array([0, 4])).start()
+    >>> AbsoluteError().prepare(np.array([0.0, 1.0, 5.0, 9.0]), None, np.array([0, 4])).start()
     3.0
     """
 
@@ -118,19 +118,19 @@ class AbsoluteError(Objective):
     def leaf_quantile(self) -> float:
         return 0.5
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         kernels = losses.sloped_gradients, losses.sloped_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (-1.0, 1.0))
 
-    def _start(self, bound: Bound) -> float:
-        return _quantile(bound, 0.5)
+    def _start(self, prepared: PreparedObjective) -> float:
+        return _quantile(prepared, 0.5)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Quantile(Objective):
 
     Examples
     --------
-    >>> Quantile(0.9).bind(np.arange(101.0), None, np.array([0, 101])).start()
+    >>> Quantile(0.9).prepare(np.arange(101.0), None, np.array([0, 101])).start()
     90.0
     """
 
@@ -173,26 +173,26 @@ class Quantile(Objective):
     def leaf_quantile(self) -> float:
         return float(self.quantile)
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         kernels = losses.sloped_gradients, losses.sloped_losses
         slopes = -float(self.quantile), 1.0 - float(self.quantile)
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, slopes)
 
-    def _start(self, bound: Bound) -> float:
-        return _quantile(bound, float(self.quantile))
+    def _start(self, prepared: PreparedObjective) -> float:
+        return _quantile(prepared, float(self.quantile))
 
 
-def _quantile(bound: Bound, quantile: float) -> float:
-    rows, value = bound.share.communicator.allgather((bound.labels, bound.weights)), np.empty(1)
+def _quantile(prepared: PreparedObjective, quantile: float) -> float:
+    rows, value = prepared.share.communicator.allgather((prepared.labels, prepared.weights)), np.empty(1)
     labels = np.concatenate([labels for labels, _ in rows])
-    weights = None if bound.weights is None else np.concatenate([weights for _, weights in rows])
+    weights = None if prepared.weights is None else np.concatenate([weights for _, weights in rows])
     n, order = np.full(1, len(labels), np.int64), np.arange(len(labels), dtype=np.uint32)
     losses.leaf_quantiles(labels, weights, order, np.zeros(1, np.int64), n, quantile, value, 1)
     return float(value[0])
@@ -232,19 +232,19 @@ class Poisson(Objective):
                 "log(mean)"
             )
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         kernels = losses.poisson_gradients, losses.poisson_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
-    def _start(self, bound: Bound) -> float:
-        mean = bound._weighted_mean(bound.labels)
+    def _start(self, prepared: PreparedObjective) -> float:
+        mean = prepared._weighted_mean(prepared.labels)
         if not mean > 0:
             raise ValueError(
                 "y is 0 in every row of positive sample_weight: the poisson objective needs a positive label"
@@ -279,9 +279,9 @@ class Logistic(Objective):
     Examples
     --------
     >>> labels = np.array([0.0, 0.0, 0.0, 1.0])
-    >>> Logistic().bind(labels, None, np.array([0, 4])).start()  # log(1 / 3)
+    >>> Logistic().prepare(labels, None, np.array([0, 4])).start()  # log(1 / 3)
     -1.0986...
-    >>> Logistic(balanced=True).bind(labels, None, np.array([0, 4])).start()
+    >>> Logistic(balanced=True).prepare(labels, None, np.array([0, 4])).start()
     0.0
     """
 
@@ -303,30 +303,33 @@ class Logistic(Objective):
         if self.balanced and not (high > 0 and labels.min(initial=1.0) < 1):
             raise ValueError(f"y is {high:g} throughout: the balanced logistic objective needs both classes")
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         kernels = losses.logistic_gradients, losses.logistic_losses
-        bound = _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (1.0, 1.0))
+        prepared = _Pointwise(self, labels, weights, offsets, n_threads, share, kernels, (1.0, 1.0))
         if self.balanced:
-            positive, negative = bound._weighted_mean(bound.labels), bound._weighted_mean(1.0 - bound.labels)
+            positive, negative = (
+                prepared._weighted_mean(prepared.labels),
+                prepared._weighted_mean(1.0 - prepared.labels),
+            )
             if not (positive > 0 and negative > 0):
                 raise ValueError(
                     "y has one class only in the rows of positive sample_weight: the balanced logistic "
                     "objective needs both classes; add rows of the other"
                 )
-            bound._parameters = 0.5 / positive, 0.5 / negative
-        return bound
+            prepared._parameters = 0.5 / positive, 0.5 / negative
+        return prepared
 
-    def _start(self, bound: Bound) -> float:
+    def _start(self, prepared: PreparedObjective) -> float:
         if self.balanced:
             return 0.0
-        mean = min(max(bound._weighted_mean(bound.labels), 1e-9), 1.0 - 1e-9)
+        mean = min(max(prepared._weighted_mean(prepared.labels), 1e-9), 1.0 - 1e-9)
         return losses.natural_log(mean) - losses.natural_log(1.0 - mean)
 
     def inverse_link(self, scores: np.ndarray) -> np.ndarray:
@@ -366,12 +369,12 @@ class Softmax(Objective):
 
     Examples
     --------
-    >>> bound = Softmax(3).bind(np.array([0.0, 1.0, 2.0, 2.0]), None, np.array([0, 4]))
-    >>> scores = np.repeat(bound.start()[:, None], 4, axis=1)
+    >>> prepared = Softmax(3).prepare(np.array([0.0, 1.0, 2.0, 2.0]), None, np.array([0, 4]))
+    >>> scores = np.repeat(prepared.start()[:, None], 4, axis=1)
     >>> Softmax(3).inverse_link(scores)[:, 0]
     array([0.25, 0.25, 0.5 ])
     >>> gradients, hessians = np.empty((2, 3, 4))
-    >>> bound.gradients(scores, gradients, hessians)
+    >>> prepared.gradients(scores, gradients, hessians)
     >>> gradients[2]
     array([ 0.5,  0.5, -0.5, -0.5])
     """
@@ -381,36 +384,36 @@ class Softmax(Objective):
 
     name: ClassVar[str] = "softmax"
 
-    def bind(
+    def prepare(
         self,
         labels: np.ndarray,
         weights: np.ndarray | None,
         offsets: np.ndarray,
         n_threads: int = 1,
-        share: Share = ALL,
-    ) -> Bound:
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
         kernels = losses.class_gradients, losses.class_losses
-        bound = _Pointwise(
+        prepared = _Pointwise(
             self, labels, weights, offsets, n_threads, share, kernels, (np.ones(self.n_classes),)
         )
         if self.balanced:
-            shares = self._shares(bound)
+            shares = self._shares(prepared)
             if not shares.all():
                 raise ValueError(
                     "y lacks a class in the rows of positive sample_weight: balanced=True needs all of them; "
                     "add rows of it"
                 )
-            bound._parameters = (1.0 / (self.n_classes * shares),)
-        return bound
+            prepared._parameters = (1.0 / (self.n_classes * shares),)
+        return prepared
 
-    def _shares(self, bound: Bound) -> np.ndarray:
-        labels = bound.labels
-        return np.array([bound._weighted_mean(np.equal(labels, k) * 1.0) for k in range(self.n_classes)])
+    def _shares(self, prepared: PreparedObjective) -> np.ndarray:
+        labels = prepared.labels
+        return np.array([prepared._weighted_mean(np.equal(labels, k) * 1.0) for k in range(self.n_classes)])
 
-    def _start(self, bound: Bound) -> np.ndarray:
+    def _start(self, prepared: PreparedObjective) -> np.ndarray:
         if self.balanced:
             return np.zeros(self.n_classes)
-        return np.array([losses.natural_log(max(share, 1e-9)) for share in self._shares(bound).tolist()])
+        return np.array([losses.natural_log(max(share, 1e-9)) for share in self._shares(prepared).tolist()])
 
     def inverse_link(self, scores: np.ndarray) -> np.ndarray:
         scores = np.ascontiguousarray(scores, dtype=np.float64)

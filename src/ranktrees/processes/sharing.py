@@ -89,8 +89,8 @@ class Share:
         sizes = np.diff(offsets)
         if communicator.alone:
             return cls.alone(offsets)
-        own = None if ids is None else [getattr(one, "item", lambda one=one: one)() for one in ids]
-        of_ranks = communicator.allgather((own, sizes))
+        ids_here = None if ids is None else [one.item() if hasattr(one, "item") else one for one in ids]
+        of_ranks = communicator.allgather((ids_here, sizes))
         named = {theirs is not None for theirs, sizes in of_ranks if len(sizes)}
         if len(named) > 1:
             raise ValueError(f"{name} is given on some ranks only; expected it on all or on none.")
@@ -122,13 +122,13 @@ class Share:
         row_numbers = (np.repeat(first_rows, sizes) + steps).astype(np.int64)
         return cls(communicator, n_rows, n_queries, query_numbers, first_rows, row_numbers, named)
 
-    def some_of_all(self, labels: np.ndarray) -> np.ndarray:
+    def labels_to_check(self, labels: np.ndarray) -> np.ndarray:
         """Return labels of all ranks: the distinct ones of each, or its lowest and highest if very many."""
         if self.communicator.alone:
             return labels
-        own = np.unique(labels)
-        own = own if len(own) <= MANY_LABELS else own[[0, -1]]
-        return np.concatenate(self.communicator.allgather(own))
+        distinct = np.unique(labels)
+        distinct = distinct if len(distinct) <= MANY_LABELS else distinct[[0, -1]]
+        return np.concatenate(self.communicator.allgather(distinct))
 
     def refuse_copies(self, X: RowsLike, labels: np.ndarray) -> None:
         """Raise if every rank has the same rows. With query ids this has been checked already."""
@@ -139,7 +139,7 @@ class Share:
         if len(set(digests)) == 1 and len(digests) > 1 and len(labels):
             raise ValueError(SAME_ROWS)
 
-    def kept(
+    def subset(
         self, offsets: np.ndarray, units: np.ndarray, units_of_all: np.ndarray, *, by_query: bool
     ) -> Self:
         """Return the share of some of the queries (or rows), numbered anew; ``units`` are this rank's."""
@@ -160,7 +160,7 @@ class Share:
 
 
 # All rows are here; their number is not known.
-ALL = Share(ALONE)
+ALL_ROWS = Share(ALONE)
 
 
 def deal(data: Any, size: int) -> list[np.ndarray]:

@@ -20,7 +20,7 @@ from ranktrees.rows.data import (
     check_validation,
 )
 from ranktrees.rows.feedback import Preferences, pairs_among, preference_accuracy_score
-from ranktrees.rows.frames import OrderedLevels, sorted_levels, warn_of_order
+from ranktrees.rows.frames import OrderedLevels, column_of, sorted_levels, warn_of_order
 from ranktrees.rows.labels import class_numbers, require_finite_sum
 from ranktrees.rows.matrix import (
     category_columns,
@@ -32,6 +32,7 @@ from ranktrees.rows.matrix import (
 )
 from ranktrees.rows.queries import (
     carry_queries,
+    document_ids,
     find_queries,
     find_query_of_rows,
     hand_queries,
@@ -60,7 +61,9 @@ __all__ = [
     "check_score",
     "check_validation",
     "class_numbers",
+    "column_of",
     "compare_columns",
+    "document_ids",
     "find_queries",
     "find_query_of_rows",
     "hand_queries",

@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
 from ranktrees.processes.communicator import ALONE, Communicator
-from ranktrees.processes.sharing import ALL, Share
+from ranktrees.processes.sharing import ALL_ROWS, Share
 from ranktrees.rows.batches import Batches
 from ranktrees.rows.feedback import NOTHING, Feedback, Preferences
 from ranktrees.rows.frames import OrderedLevels, frame_columns, warn_of_order
@@ -101,7 +101,7 @@ class FitData:
     offsets: np.ndarray
     qid_given: bool
     classes: np.ndarray | None = None
-    share: Share = ALL
+    share: Share = ALL_ROWS
     preferences: Preferences | None = None
     positions: np.ndarray | None = None
     y_name: str = "y"
@@ -247,7 +247,7 @@ def check_fit(
         of_ranks = joined_levels(gathered)
         _refuse_other_orders(X, of_ranks, gathered)
         known = known_levels or {}
-        nominal = {column for column, own in of_ranks.items() if not isinstance(own, OrderedLevels)}
+        nominal = {column for column, one in of_ranks.items() if not isinstance(one, OrderedLevels)}
         return joined_levels([{column: tuple(known[column]) for column in nominal & known.keys()}, of_ranks])
 
     if _lacks_rows(X, "X", communicator):
@@ -545,9 +545,9 @@ def _join(
     if y is not None or feedback.pairs is None:
         labels = check_labels(y, n_rows, y_name, X_name, estimator)
     if labels is not None and is_classifier(estimator):
-        own = names_in(labels, y_name)
+        names_here = names_in(labels, y_name)
         if classes is None:
-            classes = _classes_of_all(own, communicator or ALONE, y_name)
+            classes = _classes_of_all(names_here, communicator or ALONE, y_name)
         labels = class_numbers(labels, classes, y_name)
     else:
         classes = None
@@ -556,7 +556,7 @@ def _join(
     holders, by_id = {y_name: y, X_name: X}, communicator is not None and not communicator.alone
     queries = find_queries(n_rows, ids, holders, by_id=by_id)
     order, offsets = queries or (None, np.array([0, n_rows], np.int64))
-    share, own_ids = ALL, None
+    share, own_ids = ALL_ROWS, None
     if communicator is not None:
         (name, source), *_ = [*sources_of(ids, holders).items(), ("qid", None)]
         if source is not None and name not in sizes:  # sizes have no ids
@@ -616,15 +616,16 @@ def _no_rows(
 
 def _refuse_other_orders(X: RowsLike, levels: dict[int, Any], gathered: list[dict[int, Any]]) -> None:
     """Refuse, on all ranks, a column that is ordered on one, and not or in another way on another."""
-    for column, own in levels.items():
+    for column, one in levels.items():
         for other in (each[column] for each in gathered if column in each):
-            if isinstance(own, OrderedLevels) and not (isinstance(other, OrderedLevels) and other == own):
+            if isinstance(one, OrderedLevels) and not (isinstance(other, OrderedLevels) and other == one):
                 columns = frame_columns(X)
                 name = column if columns is None else columns[column][0]
+                how = "" if isinstance(other, OrderedLevels) else ", in no order,"
                 raise ValueError(
-                    f"column {name!r} of X has the ordered levels {own} on one rank, and {other}"
-                    f"{', in no order,' * (not isinstance(other, OrderedLevels))} on another; expected one "
-                    "order: convert the column by .astype to one CategoricalDtype on all ranks."
+                    f"column {name!r} of X has the ordered levels {one} on one rank, and {other}{how} on "
+                    "another; expected one order: convert the column by .astype to one CategoricalDtype on "
+                    "all ranks."
                 )
 
 
@@ -644,14 +645,14 @@ def _no_weights(communicator: Communicator) -> np.ndarray | None:
     return np.empty(0) if any(communicator.allgather(False)) else None
 
 
-def _classes_of_all(own: np.ndarray, communicator: Communicator, name: str) -> np.ndarray:
+def _classes_of_all(labels: np.ndarray, communicator: Communicator, name: str) -> np.ndarray:
     """Return the classes to which the labels of all ranks belong."""
-    of_ranks = [theirs for theirs in communicator.allgather(own) if len(theirs)]
+    of_ranks = [theirs for theirs in communicator.allgather(labels) if len(theirs)]
     words = {isinstance(theirs[0], str) for theirs in of_ranks}
     if len(words) > 1:  # numbers would become strings
         seen = " and ".join(sorted(as_seen(theirs[0]) for theirs in of_ranks))
         raise ValueError(f"{name} holds {seen} on different ranks; expected classes of one kind on all.")
-    classes = names_in(np.concatenate(of_ranks or [own]), name)
+    classes = names_in(np.concatenate(of_ranks or [labels]), name)
     require_several(classes, name)
     return classes
 

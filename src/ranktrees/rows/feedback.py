@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -18,11 +18,29 @@ from ranktrees.support.numeric import unmasked
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from ranktrees.rows.data import FitData
-
 __all__ = ["Feedback", "Preferences", "pairs_among", "preference_accuracy_score"]
 
 HIGHEST_POSITION = 1 << 20
+
+
+class GroupedRows(Protocol):
+    """What is read of a `~ranktrees.rows.FitData`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def n_rows(self) -> int: ...
+
+    @property
+    def order(self) -> np.ndarray | None: ...
+
+    @property
+    def query_of_row(self) -> np.ndarray: ...
+
+    def internal(self, values: np.ndarray) -> np.ndarray: ...
+
+
+Data = TypeVar("Data", bound=GroupedRows)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,10 +94,10 @@ class Preferences:
         >>> judged.first, judged.second, judged.for_first, judged.for_second
         (array([0]), array([1]), array([2.]), array([1.]))
         """
-        turned = pairs[:, 0] > pairs[:, 1]
+        reversed_pairs = pairs[:, 0] > pairs[:, 1]
         first, second = pairs.min(1), pairs.max(1)
         judged = weights * targets, weights * (1.0 - targets)
-        for_first, for_second = np.where(turned, judged[::-1], judged)
+        for_first, for_second = np.where(reversed_pairs, judged[::-1], judged)
         order = np.lexsort((for_second, for_first, second, first))  # in a pair by value: one order of sums
         first, second = first[order], second[order]
         starts = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(second, prepend=-1))
@@ -166,7 +184,7 @@ class Feedback:
         names = ("pairs", "pair_weight", "pair_target", "position")
         return [name + self.suffix for name in names if getattr(self, name) is not None]
 
-    def joined(self, data: FitData) -> FitData:
+    def joined(self, data: Data) -> Data:
         """Check pairs and positions, and return the data with these added.
 
         Parameters
@@ -188,7 +206,7 @@ class Feedback:
             data = replace(data, positions=self._positions(data))
         return data
 
-    def _preferences(self, data: FitData) -> Preferences:
+    def _preferences(self, data: GroupedRows) -> Preferences:
         pairs, weights, targets = checked_pairs(
             self.pairs, self.pair_weight, self.pair_target, data.n_rows, self.suffix
         )
@@ -207,7 +225,7 @@ class Feedback:
             )
         return Preferences.of(internal, weights, targets)
 
-    def _positions(self, data: FitData) -> np.ndarray | None:
+    def _positions(self, data: GroupedRows) -> np.ndarray | None:
         name = f"position{self.suffix}"
         expected = "expected the rank at which each row was shown, whole numbers from 1"
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Set as AnySet
 from datetime import date, datetime, timedelta
 from numbers import Number
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,15 @@ from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from ranktrees.support.annotations import RowsLike
+
+
+_KINDS: tuple[tuple[str, Any], ...] = (
+    ("str", str),
+    ("number", (Number, np.bool_)),
+    ("datetime", datetime),  # before date: it is one, but equals none
+    ("date", date),
+    ("timedelta", timedelta),
+)
 
 
 def is_one_array(X: RowsLike) -> bool:
@@ -37,6 +47,18 @@ def frame_columns(X: RowsLike) -> list[tuple[Any, Any]] | None:
     return None
 
 
+def column_of(values: Any) -> Any:
+    """Return a pandas Series of some values, of their own type if pandas has it."""
+    import pandas as pd
+
+    if isinstance(values, np.ndarray) and values.dtype == object:
+        values = values.tolist()
+    try:
+        return pd.Series(values)
+    except UnicodeEncodeError:  # pandas' strings cannot hold surrogates
+        return pd.Series(values, dtype=object)
+
+
 def warn_of_order(named: dict[str, Any]) -> None:
     """Warn if pandas indexes are the same but in another order, since rows are matched by position.
 
@@ -49,12 +71,12 @@ def warn_of_order(named: dict[str, Any]) -> None:
     first = max(indexed, key=lambda name: indexed[name].ndim)
     index = indexed.pop(first).index
     for name, values in indexed.items():
-        own = values.index
-        if own.equals(index) or own.nlevels != index.nlevels or len(own) != len(index):
+        other = values.index
+        if other.equals(index) or other.nlevels != index.nlevels or len(other) != len(index):
             continue
-        if not (own.is_unique and index.is_unique):
+        if not (other.is_unique and index.is_unique):
             continue
-        if own.isin(index).all():
+        if other.isin(index).all():
             warn(
                 f"the index of {name} is that of {first} in another order, and is ignored: the first value "
                 f"of {name} goes with the first row of {first}. If that is not intended, pass "
@@ -105,14 +127,77 @@ def _read_categories(values: list[Any], levels: tuple[Any, ...], named: str) -> 
     codes = np.array([code_of.get(value, np.nan) for value in values], np.float32)
     without_code = [values[row] for row in np.flatnonzero(np.isnan(codes))]
     unseen = [value for value in without_code if not is_missing(value)]
-    kinds = {kind_of(level) for level in levels} if unseen else set()
+    kinds = kinds_of(levels) if unseen else set()
     for value in unseen:
         if kinds and kind_of(value) not in kinds:
-            raise ValueError(
-                f"{named} holds {as_seen(value)}, a {kind_of(value)}, but its categories in fit are of kind "
-                f"{' and '.join(sorted(kinds))}, such as {as_seen(levels[0])}; expected values of that kind: "
-                "pass the categories themselves, spelt as in fit, rather than codes for them."
-            )
+            raise of_other_kind(value, levels, kinds, named)
+    return codes
+
+
+def of_other_kind(value: Any, levels: tuple[Any, ...], kinds: AnySet[str], named: str) -> ValueError:
+    """Return the error for a value of another kind than the levels of its column.
+
+    Parameters
+    ----------
+    value : hashable
+    levels : tuple
+    kinds : set of str
+        The kinds of the levels.
+    named : str
+        What holds the value.
+    """
+    return ValueError(
+        f"{named} holds {as_seen(value)}, a {kind_of(value)}, but its categories in fit are of kind "
+        f"{' and '.join(sorted(kinds))}, such as {as_seen(levels[0])}; expected values of that kind: "
+        "pass the categories themselves, spelt as in fit, rather than codes for them."
+    )
+
+
+def read_categories_of_array(column: np.ndarray, levels: tuple[Any, ...], named: str) -> np.ndarray:
+    """Return the codes of a category column of an array, which holds either the levels or their codes.
+
+    Parameters
+    ----------
+    column : ndarray of numbers or objects, shape (n_rows,)
+        If all that is not missing is numbers, these are codes. Otherwise the values are levels.
+    levels : tuple
+    named : str
+        What holds the values, for messages.
+
+    Returns
+    -------
+    codes : ndarray of float32 or float64, shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If numbers may be levels as well as codes, or are neither; or for levels of another kind.
+
+    Examples
+    --------
+    >>> read_categories_of_array(np.array([1.0, 0.0, np.nan]), ("fr", "uk"), "column 'site' of X")
+    array([ 1.,  0., nan])
+    >>> read_categories_of_array(np.array(["uk", "de"], object), ("fr", "uk"), "column 'site' of X")
+    array([ 1., nan], dtype=float32)
+    """
+    if column.dtype == object:
+        values = column.tolist()
+        if kinds_of(value for value in values if not is_missing(value)) - {"number"}:
+            return _read_categories(values, levels, named)
+    codes = as_float(column, lambda _: named)
+    if levels != tuple(range(len(levels))) and "number" in kinds_of(levels) and not np.isnan(codes).all():
+        raise ValueError(
+            f"{named} holds numbers, which may be categories, such as {as_seen(levels[0])}, or their codes "
+            f"from 0 to {len(levels) - 1}; expected a data frame, whose values are categories: pass one, or "
+            "records to a RecordScorer; codes can be passed to predict of the ensemble."
+        )
+    other = ~(np.isnan(codes) | ((codes >= 0) & (codes < len(levels)) & (codes == np.floor(codes))))
+    if other.any():
+        raise ValueError(
+            f"{named} holds {codes[other][0]:g}; expected the categories of fit, or their codes, whole "
+            f"numbers from 0 on and below {len(levels)}: pass NaN for a category that is missing or not in "
+            "fit."
+        )
     return codes
 
 
@@ -134,14 +219,12 @@ def kind_of(level: Hashable) -> str:
     >>> kind_of(date(2024, 1, 1)), kind_of(datetime(2024, 1, 1))
     ('date', 'datetime')
     """
-    kinds: dict[str, Any] = {
-        "number": (Number, np.bool_),
-        "str": str,
-        "datetime": datetime,  # before date: it is one, but equals none
-        "date": date,
-        "timedelta": timedelta,
-    }
-    return next((kind for kind, types in kinds.items() if isinstance(level, types)), type(level).__name__)
+    return next((kind for kind, types in _KINDS if isinstance(level, types)), type(level).__name__)
+
+
+def kinds_of(levels: Iterable[Hashable]) -> set[str]:
+    """Return the kinds of values. A kind depends on the type only."""
+    return {kind_of(level) for level in {type(level): level for level in levels}.values()}
 
 
 def _without_missing(column: Any) -> np.ndarray:
@@ -150,10 +233,15 @@ def _without_missing(column: Any) -> np.ndarray:
 
 
 def missing_mask(column: Any) -> np.ndarray | None:
-    """Return where a data frame's column (or a masked array) has nulls; None if it cannot have any."""
+    """Return where a data frame's column (or a masked array) has nulls; None if it has none for sure."""
     if isinstance(column, np.ma.MaskedArray):
         return np.ma.getmaskarray(column)
     if isinstance(getattr(column, "dtype", None), np.dtype) and column.dtype != object:
+        return None
+    n_missing = getattr(column, "null_count", None)  # of Arrow, and a method of polars, which know it
+    if callable(n_missing):
+        n_missing = n_missing()
+    if isinstance(n_missing, int) and n_missing == 0:  # that of a whole frame is none
         return None
     if getattr(column, "nlevels", 1) > 1:  # a MultiIndex has no isna
         return column.to_frame().isna().to_numpy().any(axis=1)
@@ -163,10 +251,13 @@ def missing_mask(column: Any) -> np.ndarray | None:
     return None
 
 
+def _dtype_of(column: Any) -> Any:
+    dtype = column.dtype if hasattr(column, "dtype") else getattr(column, "type", None)
+    return getattr(dtype, "pyarrow_dtype", dtype)
+
+
 def is_category(column: Any) -> bool:
-    dtype = getattr(column, "dtype", getattr(column, "type", None))
-    dtype = getattr(dtype, "pyarrow_dtype", dtype)
-    return type(dtype).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
+    return type(_dtype_of(column)).__name__ in ("CategoricalDtype", "Categorical", "Enum", "DictionaryType")
 
 
 def is_ordered(column: Any) -> bool:
@@ -176,8 +267,7 @@ def is_ordered(column: Any) -> bool:
 
 def holds_texts(column: Any) -> bool:
     """Whether a column has a dtype of strings, or is of objects some of which are strings."""
-    dtype = getattr(column, "dtype", getattr(column, "type", None))
-    dtype = getattr(dtype, "pyarrow_dtype", dtype)
+    dtype = _dtype_of(column)
     if type(dtype).__name__ in ("StringDtype", "String") or str(dtype) in ("string", "large_string"):
         return True
     return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))

@@ -138,8 +138,8 @@ def _columns_of_ids(rows: Any, levels: dict[int, tuple[Any, ...]], ids: Any) -> 
         found = columns_that_equal(rows, values.astype(np.float64))
         if found:
             return found
-    for j, own in levels.items():
-        code_of = {level: float(code) for code, level in enumerate(own)}
+    for j, of_column in levels.items():
+        code_of = {level: float(code) for code, level in enumerate(of_column)}
         if any(value not in code_of for value in islice(values.tolist(), FEW)):
             continue
         codes = np.array([code_of.get(value, -1.0) for value in values.tolist()])

@@ -6,31 +6,36 @@ malformed, and `_find_problem` says what is wrong with it.
 
 from __future__ import annotations
 
-import bz2
-import codecs
-import gzip
-import importlib
-import io
-import lzma
-import os
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, BinaryIO, Literal, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, overload
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import Bunch, check_array
 
-from ranktrees._core.rows.letor import Lines, scan, widen, write_rows
+from ranktrees._core.rows.letor import LetorLines, scan, widen, write_rows
 from ranktrees._core.support.threads import StandardFloats
-from ranktrees.rows.values import as_seen
-from ranktrees.support.files import replacing
+from ranktrees.rows.text_files import (
+    INTEGER,
+    LONGEST,
+    NUMBER,
+    OPENERS,
+    ahead,
+    as_int64,
+    blocks_of,
+    decode,
+    line_at,
+    name_of,
+    quote,
+    reading,
+    require_encoding,
+    require_file,
+    writing,
+)
 from ranktrees.support.numeric import is_whole, unmasked
 from ranktrees.support.parallel import effective_n_threads
 
@@ -39,42 +44,18 @@ if TYPE_CHECKING:
 
     from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
 
-_zstd: Any = None
-for _module in ("compression.zstd", "backports.zstd"):  # the first since Python 3.14
-    with suppress(ImportError):
-        _zstd = _zstd or importlib.import_module(_module)
-
-_BLOCK_BYTES = 1 << 20
 _BLOCK_ROWS = 4096
 _BLOCK_VALUES = 1 << 18
 _NS_OF_VALUE = 30  # to write one
-_LONGEST_LINE = 1 << 26  # some four million pairs; a compressed file of little may hold a line of far more
 _LARGEST_INDEX = np.iinfo(np.int32).max
 _LARGE_BYTES = 1 << 30
 _CELLS_PER_VALUE = 100
-_OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
-_NOT_OPENED = {".zip", ".lz4", ".Z", ".7z", ".br"}
-_DAMAGES: list[type[Exception]] = [EOFError, zlib.error, lzma.LZMAError, OSError]  # what openers raise
-if _zstd is None:
-    _NOT_OPENED.add(".zst")
-else:
-    _OPENERS[".zst"] = _zstd.open
-    _DAMAGES.append(_zstd.ZstdError)
 _PARTS = {
     "train": ("train",),
     "vali": ("vali", "valid"),
     "test": ("test",),
 }  # what files of a part are called
-
-# The most bytes of a query id, for which arrays have room in every row, and the most digits of an integer, of
-# which Python reads 4300.
-_LONGEST = 1000
-
-# No pattern matches a text in two ways: it would try both before it refused the text, which may be long.
-_QUERY = rb"[^\s#:\0]{1,%d}" % _LONGEST
-_INTEGER = re.compile(rb"[+-]?[0-9]{1,%d}" % _LONGEST)
-_NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf(inity)?)", re.IGNORECASE)
-_QID = re.compile(_QUERY)
+_QID = re.compile(rb"[^\s#:\0]{1,%d}" % LONGEST)
 
 
 @overload
@@ -215,13 +196,13 @@ def load_letor(
         if n_features is None and not sparse:
             if lines.largest > seen.largest:
                 seen.largest = lines.largest
-                seen.where = f"{_name(path)}, line {_line_at(block, first_line, lines.line_of_largest)}"
+                seen.where = f"{name_of(path)}, line {line_at(block, first_line, lines.line_of_largest)}"
             seen.n_rows += lines.n_rows
             seen.n_values += lines.n_pairs
             seen.require_dense(options.dtype, "sparse=True for a CSR matrix")
         rows.add(lines)
         if return_ids:
-            ids += [_decode(text, encoding) for text in lines.ids()]
+            ids += [decode(text, encoding) for text in lines.ids()]
 
     if not rows.n_rows:
         raise _no_rows([path])
@@ -320,6 +301,7 @@ def dump_letor(
     *,
     ids: ArrayLike | None = None,
     keep_zeros: bool | None = None,
+    encoding: str = "utf-8",
 ) -> None:
     """Write rows as a LETOR file that :func:`load_letor` reads back exactly.
 
@@ -348,6 +330,8 @@ def dump_letor(
     keep_zeros : bool, default=None
         Whether to write zeros. If None, they are written only if a dense `X` holds NaN, because what is left
         out can be read back as zero or as missing but not as both. False is not allowed for such an `X`.
+    encoding : str, default="utf-8"
+        How ids are encoded, as in :func:`load_letor`. Surrogates that stand for bytes are written as these.
 
     Raises
     ------
@@ -371,17 +355,15 @@ def dump_letor(
     2 qid:7 1:0.1 3:3 # a
     0 qid:7 2:2.5 # b
     """
-    if not hasattr(path, "write") and not isinstance(path, (str, os.PathLike)):
-        raise TypeError(
-            f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it first, as in "
-            "dump_letor(path, X, y, qid)."
-        )
+    require_file(path, "dump_letor(path, X, y, qid)")
+    require_encoding(encoding)
     X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape
     labels: Any = check_array(unmasked(y), ensure_2d=False, dtype=(np.float64, np.float32), input_name="y")
     _check_length("y", labels, n_rows)
-    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows))
-    endings = None if ids is None else _check_ids(_check_length("ids", np.asarray(ids, object), n_rows))
+    qid_texts = _check_qids(_check_length("qid", np.asanyarray(qid), n_rows), encoding)
+    ids = None if ids is None else _check_length("ids", np.asarray(ids, object), n_rows)
+    endings = None if ids is None else _check_ids(ids, encoding)
     has_missing = not sp.issparse(X) and bool(np.isnan(X).any())
     if keep_zeros is None:
         keep_zeros = has_missing
@@ -400,7 +382,7 @@ def dump_letor(
     n_values = X.nnz if sp.issparse(X) else X.size
     rows_of_block = max(1, min(_BLOCK_ROWS, _BLOCK_VALUES * n_rows // max(1, n_values)))
     n_threads = effective_n_threads(None, _NS_OF_VALUE * n_values)
-    with _writing(path) as stream:
+    with writing(path, "the rows") as stream:
         for start in range(0, n_rows, rows_of_block):
             some = slice(start, start + rows_of_block)
             with StandardFloats(n_threads):
@@ -422,90 +404,6 @@ def dump_letor(
 # Files
 
 
-def _name(path: Any) -> str:
-    if hasattr(path, "read") or hasattr(path, "write"):
-        return str(getattr(path, "name", "the open file"))
-    return os.fspath(path)
-
-
-def _open(path: Any, mode: str) -> Any:
-    if hasattr(path, "read") or hasattr(path, "write"):
-        if isinstance(path, io.TextIOBase):
-            raise ValueError(
-                f"{_name(path)} is open as text; expected a path or a file open in mode {mode!r}."
-            )
-        return nullcontext(path)
-    return _OPENERS.get(_suffix(path), open)(path, mode)
-
-
-def _suffix(path: PathLike) -> str:
-    """The suffix of a path, which says how the file is compressed."""
-    suffix = Path(path).suffix
-    if suffix in _NOT_OPENED:
-        otherwise = "; or install the package backports.zstd" if suffix == ".zst" else ""
-        raise ValueError(
-            f"{path} ends in {suffix!r}; expected a text file, or one whose name ends in "
-            f"{', '.join(_OPENERS)}: compress it in one of these formats, or not at all{otherwise}."
-        )
-    return suffix
-
-
-@contextmanager
-def _writing(path: Any) -> Iterator[Any]:
-    """Open a file to write. What was at a path is replaced once all is written."""
-    if hasattr(path, "write"):
-        with _open(path, "wb") as stream:
-            yield stream
-        return
-    suffix = _suffix(path)
-    with replacing(path, "the rows") as file:
-        if suffix == ".gz":
-            opened: Any = gzip.GzipFile(os.fspath(path), "wb", fileobj=file)  # which has the name in it
-        else:
-            opened = _OPENERS[suffix](file, "wb") if suffix in _OPENERS else nullcontext(file)
-        with opened as stream:
-            yield stream
-
-
-@contextmanager
-def _reading(path: Any) -> Iterator[Any]:
-    try:
-        with _open(path, "rb") as stream:
-            yield stream
-    except tuple(_DAMAGES) as error:
-        if getattr(error, "errno", None) is not None:  # a file that is not there, for instance
-            raise
-        raise ValueError(
-            f"{_name(path)} is truncated, or not in the format of its suffix ({error}); expected a complete "
-            "file: download it again, or rename it."
-        ) from error
-
-
-def _blocks(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    """Yield blocks of whole lines, each with the number of its first line."""
-    line = 1
-    while block := stream.read(_BLOCK_BYTES):
-        end = stream.readline(_LONGEST_LINE)
-        if len(end) == _LONGEST_LINE and not end.endswith(b"\n"):
-            line += block.count(b"\n")
-            raise ValueError(
-                f"{name}, line {line}: longer than {_LONGEST_LINE >> 20} MiB; expected "
-                "a row in each line, and line feeds between them."
-            )
-        block += end
-        yield line, block.removeprefix(codecs.BOM_UTF8) if line == 1 else block
-        line += block.count(b"\n")
-
-
-def _ahead(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-    """Read, and decompress, the next block on another thread while one is used."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = reader.submit(next, blocks, None)
-            yield block
-
-
 @dataclass(frozen=True)
 class _Fold:
     name: str
@@ -514,7 +412,7 @@ class _Fold:
 
     def path_of(self, part: str) -> Path:
         names = [f"{self.prefix}{name}.txt" for name in _PARTS[part]]
-        for suffix in ("", *_OPENERS):
+        for suffix in ("", *OPENERS):
             paths = [path for name in names if (path := self.folder / f"{name}{suffix}").is_file()]
             if len(paths) > 1:
                 raise ValueError(
@@ -525,7 +423,7 @@ class _Fold:
                 return paths[0]
         others = [other for other in _PARTS if other != part]
         raise FileNotFoundError(
-            f"{self.folder} holds no {' or '.join(names)}, nor one that ends in {', '.join(_OPENERS)}; "
+            f"{self.folder} holds no {' or '.join(names)}, nor one that ends in {', '.join(OPENERS)}; "
             "expected a folder with train.txt, vali.txt and test.txt, or set1.train.txt ..., or one with "
             f"such folders named Fold1, Fold2 ...; pass parts={others} if that part does not exist."
         )
@@ -581,14 +479,14 @@ def _scan(paths: Iterable[Any]) -> _Seen:
     """Return what is seen in a quick scan of the last pair of each line. Malformed lines are skipped."""
     seen = _Seen()
     for path in paths:
-        with _reading(path) as stream:
-            for first_line, block in _ahead(_blocks(stream, _name(path))):
+        with reading(path) as stream:
+            for first_line, block in ahead(blocks_of(stream, name_of(path))):
                 n_rows, n_pairs, largest, place = scan(block, effective_n_threads(None, len(block)))
                 seen.n_rows += n_rows
                 seen.n_values += n_pairs
                 if largest > seen.largest:
                     seen.largest = largest
-                    seen.where = f"{_name(path)}, line {_line_at(block, first_line, place)}"
+                    seen.where = f"{name_of(path)}, line {line_at(block, first_line, place)}"
     return seen
 
 
@@ -601,7 +499,7 @@ def _no_features(paths: Sequence[Any]) -> ValueError:
 
 
 def _names(paths: Sequence[Any]) -> str:
-    first, *others = map(_name, paths)
+    first, *others = map(name_of, paths)
     return f"{first} and {len(others)} more hold" if others else f"{first} holds"
 
 
@@ -636,15 +534,7 @@ def _check_options(
         raise ValueError(
             "absent=nan and sparse=True: values that a CSR matrix does not store are 0; use sparse=False."
         )
-    try:
-        is_of_ascii = "1 qid:a\n".encode(encoding) == b"1 qid:a\n"
-    except (LookupError, TypeError):
-        is_of_ascii = False
-    if not is_of_ascii:
-        raise ValueError(
-            f"encoding={encoding!r}; expected the name of an encoding that has ASCII in it, as 'utf-8' and "
-            "'latin-1' do: convert files of others."
-        )
+    require_encoding(encoding)
     texts = (missing,) if isinstance(missing, str) else tuple(missing)
     for text in texts:
         if not isinstance(text, str) or not re.fullmatch(r"[^\s#\0]+", text):
@@ -688,19 +578,19 @@ class _Rows:
         self._lengths = _Growing(np.int64)  # of rows of a sparse matrix
         self._queries: list[tuple[bytes, np.ndarray | None, np.ndarray]] = []
 
-    def add(self, lines: Lines) -> None:
+    def add(self, lines: LetorLines) -> None:
         lines.labels(self.labels.more(lines.n_rows))
         self._queries.append(lines.queries())
         with StandardFloats(lines.n_threads):
             self._add_sparse(lines) if self._options.sparse else self._add_dense(lines)
         self.n_rows += lines.n_rows
 
-    def _add_sparse(self, lines: Lines) -> None:
+    def _add_sparse(self, lines: LetorLines) -> None:
         n = lines.n_stored
         lines.sparse(self._values.more(n), self._features.more(n), self._lengths.more(lines.n_rows))
         self.n_features = max(self.n_features, lines.largest)
 
-    def _add_dense(self, lines: Lines) -> None:
+    def _add_dense(self, lines: LetorLines) -> None:
         absent, before = self._options.absent, self.n_features
         if lines.largest > before:
             self.n_features = lines.largest
@@ -725,7 +615,7 @@ class _Rows:
         """The queries as int64 if all are integers, else as str."""
         queries: Any = [integers for _, integers, _ in self._queries]
         if as_texts or any(integers is None for integers in queries):
-            queries = [[_decode(text, self._options.encoding) for text in self.texts()]]
+            queries = [[decode(text, self._options.encoding) for text in self.texts()]]
         return np.repeat(
             np.concatenate(queries), np.concatenate([lengths for _, _, lengths in self._queries])
         )
@@ -752,9 +642,9 @@ def letor_batches(
             raise _no_features(paths)
         qid = rows.qid(as_texts=kind == "U")
         if kind == "i" and qid.dtype.kind == "U":
-            text = next(text for text in rows.texts() if _as_int64(text) is None)
+            text = next(text for text in rows.texts() if as_int64(text) is None)
             raise ValueError(
-                f"qid {_quote(text)} is a string, but the ids in earlier batches are 64-bit integers; "
+                f"qid {quote(text)} is a string, but the ids in earlier batches are 64-bit integers; "
                 "expected one kind: name all queries by strings, or all by 64-bit integers."
             )
         kind = qid.dtype.kind
@@ -763,7 +653,9 @@ def letor_batches(
         raise _no_rows(paths)
 
 
-def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _Options) -> Iterator[_Rows]:
+def _batches(
+    blocks: Iterator[tuple[int, bytes, LetorLines]], n_rows: int, options: _Options
+) -> Iterator[_Rows]:
     """Yield the rows of the next blocks that together hold ``n_rows`` rows, and at last what is left."""
     rows = _Rows(options)
     for _, _, lines in blocks:
@@ -775,28 +667,23 @@ def _batches(blocks: Iterator[tuple[int, bytes, Lines]], n_rows: int, options: _
         yield rows
 
 
-def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, Lines]]:
+def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, LetorLines]]:
     """Yield the blocks of a file that hold rows: the number of the first line, the block, and its rows."""
     most_features = min(_LARGEST_INDEX, _LARGEST_INDEX if options.n_features is None else options.n_features)
     missing = b"".join(text + b"\0" for text in options.missing)
-    lines = Lines(most_features, options.dtype == np.float32, missing)
-    with _reading(path) as stream:
-        for first_line, block in _ahead(_blocks(stream, _name(path))):
+    lines = LetorLines(most_features, options.dtype == np.float32, missing)
+    with reading(path) as stream:
+        for first_line, block in ahead(blocks_of(stream, name_of(path))):
             n_threads = effective_n_threads(None, len(block))
             with StandardFloats(n_threads):
                 lines.read(block, n_threads)
             if lines.problem >= 0:
                 line = block[lines.problem :].partition(b"\n")[0]
-                number = _line_at(block, first_line, lines.problem)
+                number = line_at(block, first_line, lines.problem)
                 problem = _find_problem(line, options.n_features, options.dtype, options.missing)
-                raise ValueError(f"{_name(path)}, line {number}: {problem}")
+                raise ValueError(f"{name_of(path)}, line {number}: {problem}")
             if lines.n_rows:
                 yield first_line, block, lines
-
-
-def _line_at(block: bytes, first_line: int, place: int) -> int:
-    """The number of the line that begins at a place of a block."""
-    return first_line + block.count(b"\n", 0, place)
 
 
 def _find_problem(
@@ -811,34 +698,34 @@ def _find_problem(
         return "a zero byte; expected text."
     label, pairs = tokens[0], tokens[2:]
     if b":" in label:
-        return f"no label: the line begins with {_quote(label)}; expected a number, then qid:<query>."
+        return f"no label: the line begins with {quote(label)}; expected a number, then qid:<query>."
     if not _is_number(label) or not np.isfinite(float(label)):
-        return f"label {_quote(label)}; expected a finite number."
+        return f"label {quote(label)}; expected a finite number."
     if len(tokens) == 1 or not tokens[1].startswith(b"qid:"):
-        seen = _quote(tokens[1]) if len(tokens) > 1 else "the end of the line"
+        seen = quote(tokens[1]) if len(tokens) > 1 else "the end of the line"
         return f"no qid: the label is followed by {seen}; expected qid:<query>."
     if not _QID.fullmatch(tokens[1][4:]):
         return (
-            f"{_quote(tokens[1])}; expected qid:<query>, an integer or a string without ':', of at most "
-            f"{_LONGEST} bytes."
+            f"{quote(tokens[1])}; expected qid:<query>, an integer or a string without ':', of at most "
+            f"{LONGEST} bytes."
         )
     previous = 0
     for pair in pairs:
         feature, colon, value = pair.partition(b":")
         if not colon:
-            return f"{_quote(pair)}; expected a pair feature:value."
-        if not _INTEGER.fullmatch(feature):
-            seen = f"feature {_quote(feature)} in {_quote(pair)}"
+            return f"{quote(pair)}; expected a pair feature:value."
+        if not INTEGER.fullmatch(feature):
+            seen = f"feature {quote(feature)} in {quote(pair)}"
             return f"{seen}; expected an integer of at most {_LARGEST_INDEX}."
         index = int(feature)
         if index < 1:
             return (
-                f"feature {index} in {_quote(pair)}; expected at least 1: features are counted from 1. "
+                f"feature {index} in {quote(pair)}; expected at least 1: features are counted from 1. "
                 "Files that count from 0 are read by sklearn.datasets.load_svmlight_file(path, "
                 "zero_based=True, query_id=True)."
             )
         if index > _LARGEST_INDEX:
-            return f"feature {_quote(feature)} in {_quote(pair)}; expected at most {_LARGEST_INDEX}."
+            return f"feature {quote(feature)} in {quote(pair)}; expected at most {_LARGEST_INDEX}."
         if index == previous:
             return f"feature {index} twice; expected each feature at most once, in increasing order."
         if index < previous:
@@ -847,34 +734,19 @@ def _find_problem(
         if value in missing:
             continue
         if not _is_number(value):
-            return f"value {_quote(value)} of feature {index}; expected a number."
+            return f"value {quote(value)} of feature {index}; expected a number."
         with np.errstate(over="ignore"):
             overflows = np.isinf(dtype.type(float(value))) and b"i" not in value.lower()
         if overflows:
             wide = "" if np.isinf(float(value)) else "; use dtype=np.float64"
-            return f"value {_quote(value)} of feature {index} is too large for {dtype}{wide}."
+            return f"value {quote(value)} of feature {index} is too large for {dtype}{wide}."
     if n_features is not None and previous > n_features:
         return f"feature {previous}; expected at most n_features={n_features}."
     return None
 
 
 def _is_number(text: bytes) -> bool:
-    return _NUMBER.fullmatch(text) is not None
-
-
-def _quote(text: Any) -> str:
-    text = _decode(text)
-    return repr(text if len(text) <= 40 else text[:37] + "...")
-
-
-def _decode(text: bytes, encoding: str = "utf-8") -> str:
-    return text.decode(encoding, "surrogateescape")
-
-
-def _as_int64(query: bytes) -> int | None:
-    """The query as an integer, or None if it is another text or too large."""
-    integer = int(query) if _INTEGER.fullmatch(query) else None
-    return None if integer is None or abs(integer) > np.iinfo(np.int64).max else integer
+    return NUMBER.fullmatch(text) is not None
 
 
 # Writing
@@ -897,7 +769,17 @@ def _check_length(name: str, values: Any, n_rows: int) -> np.ndarray:
     return values
 
 
-def _check_qids(qid: np.ndarray) -> list[bytes]:
+def _encode(name: str, text: str, encoding: str) -> bytes:
+    try:
+        return text.encode(encoding, "surrogateescape")
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{name} holds {text!r}, which encoding={encoding!r} cannot write; expected an encoding that has "
+            "all of its characters: pass encoding='utf-8', to load_letor, too."
+        ) from None
+
+
+def _check_qids(qid: np.ndarray, encoding: str) -> list[bytes]:
     if qid.dtype.kind in "iu" and not np.ma.isMaskedArray(qid):
         integers, rows = np.unique(qid, return_inverse=True)
         spelled = [b"%d" % integer for integer in integers.tolist()]
@@ -906,14 +788,14 @@ def _check_qids(qid: np.ndarray) -> list[bytes]:
     for query in qid.tolist():
         if is_whole(query):
             texts.append(b"%d" % query)
-        elif isinstance(query, str) and _QID.fullmatch(text := query.encode("utf-8", "surrogateescape")):
+        elif isinstance(query, str) and _QID.fullmatch(text := _encode("qid", query, encoding)):
             texts.append(text)
         else:
             raise ValueError(
-                f"qid holds {query!r}; expected integers, or strings of at most {_LONGEST} bytes without "
+                f"qid holds {query!r}; expected integers, or strings of at most {LONGEST} bytes without "
                 "white space, ':' or '#'."
             )
-        if (integer := _as_int64(texts[-1])) is not None and b"%d" % integer != texts[-1]:
+        if (integer := as_int64(texts[-1])) is not None and b"%d" % integer != texts[-1]:
             raise ValueError(
                 f"qid holds {query!r}, which would be read back as {integer}; expected strings that do not "
                 "spell integers, or spell them as str does: put a letter before each."
@@ -921,10 +803,10 @@ def _check_qids(qid: np.ndarray) -> list[bytes]:
     return texts
 
 
-def _check_ids(ids: np.ndarray) -> list[bytes]:
+def _check_ids(ids: np.ndarray, encoding: str) -> list[bytes]:
     endings = []
     for document in ids.tolist():
-        text = str(document).encode("utf-8", "surrogateescape")
+        text = _encode("ids", str(document), encoding)
         if text != text.strip() or b"\n" in text:
             raise ValueError(
                 f"ids holds {document!r}; expected single lines without white space around them."

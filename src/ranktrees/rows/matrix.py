@@ -20,6 +20,7 @@ from ranktrees.rows.frames import (
     is_one_array,
     is_ordered,
     levels_of,
+    read_categories_of_array,
     read_frame,
     sorted_levels,
 )
@@ -39,7 +40,8 @@ def check_rows(estimator: Any, X: RowsLike, *, reset: bool, name: str = "X") -> 
     Infinities are ordinary large values. Category columns of data frames become the codes 0, 1, ... of the
     levels seen in fit, in sorted order. Those of ordered categories of pandas become the codes of all levels
     of the dtype in fit, in their order. A level that is not known is a missing value, if it is of the same
-    kind as the others.
+    kind as the others. If the estimator `_takes_codes`, an array may have the levels or their codes in such a
+    column, but numbers only if they cannot be both.
 
     Parameters
     ----------
@@ -66,8 +68,8 @@ def check_rows(estimator: Any, X: RowsLike, *, reset: bool, name: str = "X") -> 
     ValueError
         For rows that are not two-dimensional, or are empty, complex, dates or strings; for integers that
         float64 cannot hold; for a sparse structure that points outside the matrix; for duplicate column
-        names; and, unless `reset` is True, for columns other than those of fit and for categories of another
-        kind.
+        names; and, unless `reset` is True, for columns other than those of fit, for categories of another
+        kind, and for what is no frame if fit had category columns.
 
     Examples
     --------
@@ -198,10 +200,10 @@ def joined_levels(some: Iterable[dict[int, tuple[Any, ...]]]) -> dict[int, tuple
     """
     some, joined = list(some), {}
     for column in sorted(set().union(*some)):
-        own = [levels[column] for levels in some if column in levels]
-        ordered = [each for each in own if isinstance(each, OrderedLevels)]
-        same = ordered or all(each == own[0] for each in own)
-        joined[column] = (ordered or own)[0] if same else sorted_levels(chain(*own))
+        of_column = [levels[column] for levels in some if column in levels]
+        ordered = [each for each in of_column if isinstance(each, OrderedLevels)]
+        same = ordered or all(each == of_column[0] for each in of_column)
+        joined[column] = (ordered or of_column)[0] if same else sorted_levels(chain(*of_column))
     return joined
 
 
@@ -309,26 +311,41 @@ def rows_of(
         _require_two_dimensions(X, estimator, name)
     if levels is None:
         levels = of_all(category_columns(X, getattr(estimator, "categorical_features", None)))
+        if levels and (isinstance(X, Spool) or frame_columns(X) is None):
+            raise _no_frame(X, levels, estimator, name)
     if isinstance(X, Spool):
         rows: Any = X
     elif sp.issparse(X):
+        if levels:  # an absent entry would be the first category
+            raise _no_frame(X, levels, estimator, name)
         rows = read_sparse(X, name)
     elif not levels and is_one_array(X):
         _require_distinct(list(X.columns), name)
         rows = X.to_numpy()
     elif (columns := frame_columns(X)) is not None:
         _require_distinct([column_name for column_name, _ in columns], name)
-        return read_frame(X, columns, levels, name), levels
+        rows = read_frame(X, columns, levels, name)
     else:
-        rows = read_array(X, name)
+        if levels and not _takes_codes(estimator):
+            raise _no_frame(X, levels, estimator, name)
+        rows = _read_coded_array(X, levels, estimator, name) if levels else read_array(X, name)
         _require_size(rows.shape, estimator, name, X)
-    if levels:
-        known = getattr(estimator, "feature_names_in_", range(max(levels) + 1))
-        raise ValueError(
-            f"{name} is {as_seen(X)}; expected a data frame, since column {known[min(levels)]!r} was a "
-            "category column in fit: pass a frame with the columns of fit."
-        )
-    return rows, {}
+    return rows, levels
+
+
+def _takes_codes(estimator: Any) -> bool:
+    """Whether arrays may stand for data frames with category columns: whoever has only trees knows codes."""
+    return getattr(estimator, "_takes_codes", False)
+
+
+def _no_frame(X: RowsLike, levels: Mapping[int, Any], estimator: Any, name: str) -> ValueError:
+    expected, instead = "a data frame", "a frame with the columns of fit"
+    if _takes_codes(estimator):
+        expected, instead = "a data frame or an array", f"{instead}, or {name}.toarray() if it holds codes"
+    return ValueError(
+        f"{name} is {as_seen(X)}; expected {expected}, since column "
+        f"{_shown_names(estimator, levels)[min(levels)]!r} was a category column in fit: pass {instead}."
+    )
 
 
 def _require_two_dimensions(X: RowsLike, estimator: Any, name: str) -> None:
@@ -417,6 +434,30 @@ def _require_distinct(names: list[Any], name: str) -> None:
             f"{name} has duplicate column names: {twice!r} occurs more than once; expected a unique name for "
             "every column: rename or drop the others."
         )
+
+
+def _shown_names(estimator: Any, levels: Mapping[int, Any]) -> Any:
+    return getattr(estimator, "feature_names_in_", range(max(levels) + 1))
+
+
+def _read_coded_array(
+    X: RowsLike, levels: Mapping[int, tuple[Any, ...]], estimator: Any, name: str
+) -> np.ndarray:
+    """Return the rows of an array whose category columns hold levels or codes."""
+    values = np.asarray(X, object) if isinstance(X, list | tuple) else np.asanyarray(X)
+    if values.ndim != 2 or values.size == 0:
+        return values
+    holds_objects = values.dtype.kind in "OUT"
+    if isinstance(values, np.ma.MaskedArray) and holds_objects:
+        masked, values = np.ma.getmaskarray(values), values.data.astype(object)
+        values[masked] = None
+    rows = values.astype(object) if holds_objects else read_array(values, name)
+    names = _shown_names(estimator, levels)
+    for j, of_column in levels.items():
+        codes = read_categories_of_array(rows[:, j], of_column, f"column {names[j]!r} of {name}")
+        if holds_objects:
+            rows[:, j] = codes
+    return read_array(rows, name)
 
 
 def read_array(X: RowsLike, name: str) -> np.ndarray:

@@ -79,9 +79,12 @@ def query_offsets(
     return np.argsort(np.repeat(codes, lengths), kind="stable"), offsets
 
 
-def ids_in(qid: IdsLike, n_rows: int, name: str) -> np.ndarray:
-    """Return `qid` as a vector of `n_rows` ids, none missing; as objects unless NumPy holds them exactly."""
-    expected = f"expected one query id per row, {n_rows} in all"
+def ids_in(qid: IdsLike, n_rows: int, name: str, of: str = "query") -> np.ndarray:
+    """Return `qid` as a vector of `n_rows` ids, none missing; as objects unless NumPy holds them exactly.
+
+    Messages say what the ids are ``of``.
+    """
+    expected = f"expected one {of} id per row, {n_rows} in all"
     is_column = hasattr(qid, "__array__") or (isinstance(qid, Sequence) and not isinstance(qid, (str, bytes)))
     if not is_column:
         raise ValueError(f"{name} is {as_seen(qid)}; {expected}, as an array, a column or a list.")
@@ -92,7 +95,7 @@ def ids_in(qid: IdsLike, n_rows: int, name: str) -> np.ndarray:
     else:
         missing = missing_mask(qid)
         if missing is not None and missing.ndim == 1 and missing.any():
-            raise _missing_id(name, int(missing.argmax()))
+            raise _missing_id(name, of, int(missing.argmax()))
         ids = np.asarray(qid)  # tuples for a MultiIndex
     if ids.ndim != 1:
         raise ValueError(
@@ -102,20 +105,56 @@ def ids_in(qid: IdsLike, n_rows: int, name: str) -> np.ndarray:
     if len(ids) == 0:
         raise ValueError(f"{name} is empty; {expected}.")
     if len(ids) != n_rows:
-        raise ValueError(f"{name} has length {len(ids)}; {expected}.{_hint_sizes(ids, n_rows, name)}")
+        hint = _hint_sizes(ids, n_rows, name) if of == "query" else ""
+        raise ValueError(f"{name} has length {len(ids)}; {expected}.{hint}")
     if ids.dtype.kind in "fcmM":
         missing = np.isnat(ids) if ids.dtype.kind in "mM" else np.isnan(ids)
         if missing.any():
-            raise _missing_id(name, int(missing.argmax()))
+            raise _missing_id(name, of, int(missing.argmax()))
     if ids.dtype.kind == "f" and (rounded := np.abs(ids) >= _rounded_from(ids.dtype)).any():
         raise _rounded_id(name, ids, int(rounded.argmax()))
     return ids if ids.dtype.kind in "biufcmMSU" else ids.astype(object)
 
 
-def _missing_id(name: str, row: int) -> ValueError:
+def document_ids(ids: IdsLike, n_rows: int, name: str = "ids") -> np.ndarray:
+    """Return the id of the document of each row, as `ids_in` does.
+
+    Parameters
+    ----------
+    ids : array-like of shape (n_rows,)
+        One id per row, of any kind. Documents of different rows may have the same id.
+    n_rows : int
+    name : str, default="ids"
+        The name of the ids in error messages.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+
+    Raises
+    ------
+    ValueError
+        If an id is missing (NaN, None, NaT, NA), if there are not `n_rows` ids in one dimension, or if they
+        are floats so large that different integers may have been rounded to the same float.
+
+    Examples
+    --------
+    >>> from ranktrees.rows import document_ids
+    >>> document_ids(["GX-1", "GX-2"], 2)
+    array(['GX-1', 'GX-2'], dtype=object)
+    """
+    found = ids_in(ids, n_rows, name, "document")
+    if found.dtype == object:
+        for row, value in enumerate(found):
+            if is_missing(value):
+                raise _missing_id(name, "document", row)
+    return found
+
+
+def _missing_id(name: str, of: str, row: int) -> ValueError:
     return ValueError(
         f"{name} is missing (NaN, None, NaT or NA) in row {row}; expected an id in every row: drop the rows "
-        "without a query or give them one."
+        f"without a {of} or give them one."
     )
 
 
@@ -160,7 +199,7 @@ def _codes_of(ids: np.ndarray, name: str, by_id: bool) -> np.ndarray:
         ) from error
     for value, code in code_of.items():
         if is_missing(value):
-            raise _missing_id(name, int(np.argmax(codes == code)))
+            raise _missing_id(name, "query", int(np.argmax(codes == code)))
         if isinstance(value, (float, np.floating)) and abs(float(value)) >= _rounded_from(type(value)):
             raise _rounded_id(name, ids, int(np.argmax(codes == code)))
     if by_id:
@@ -181,7 +220,7 @@ def _rounded_id(name: str, ids: np.ndarray, row: int) -> ValueError:
     kind = np.dtype(type(ids[row]))
     return ValueError(
         f"{name} holds the {kind} {ids[row]} in row {row}; from 2**{np.finfo(kind).nmant + 1} on, that type "
-        "cannot tell all integers apart, and several queries may have become one. Pass the ids as integers "
+        "cannot tell all integers apart, and several ids may have become one. Pass the ids as integers "
         "or strings, as they were before they became floats."
     )
 

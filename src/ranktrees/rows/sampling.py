@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranktrees._core.rows import sampling
-from ranktrees.processes.sharing import ALL
+from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.support.parallel import threads_for
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RowSampler:
         query_subsample: float = 1.0,
         exact: bool = False,
         seed: int = 0,
-        share: Share = ALL,
+        share: Share = ALL_ROWS,
         n_threads: int = 1,
     ) -> None:
         self.offsets = offsets
@@ -133,13 +133,13 @@ class RowSampler:
         """Return the bound below which this fraction of all uniform numbers is, and at least one."""
         uniforms = np.empty(len(drawn))
         sampling.uniforms(self.seed, stream_number, uniforms, numbers)
-        own = uniforms if among is None else uniforms[among.astype(bool)]
-        cells = (own * N_CELLS).astype(np.intp)
+        candidates = uniforms if among is None else uniforms[among.astype(bool)]
+        cells = (candidates * N_CELLS).astype(np.intp)
         counts = self.share.communicator.allreduce(np.bincount(cells, minlength=N_CELLS))
         ends = np.cumsum(counts)
         place = max(1, round(fraction * int(ends[-1]))) - 1
         cell = np.searchsorted(ends, place, side="right")
-        in_cell = np.sort(np.concatenate(self.share.communicator.allgather(own[cells == cell])))
+        in_cell = np.sort(np.concatenate(self.share.communicator.allgather(candidates[cells == cell])))
         return np.nextafter(in_cell[place - (ends[cell] - counts[cell])], 2.0)
 
 
@@ -267,8 +267,8 @@ def hold_out(
     n_held_out = min(max(1, round(fraction * n_units)), n_units - 1)
     held_out = np.zeros(n_units, bool)
     held_out[np.argsort(uniforms, kind="stable")[:n_held_out]] = True
-    own = held_out if numbers is None else held_out[numbers]
-    sides = (~own, ~held_out), (own, held_out)
+    held_out_here = held_out if numbers is None else held_out[numbers]
+    sides = (~held_out_here, ~held_out), (held_out_here, held_out)
     train, rest = (_keep(data, offsets, *units, by_query=by_query) for units in sides)
     if data.weights is not None:
         weighs = np.array([train.weights.any(), rest.weights.any()], np.int64)
@@ -297,5 +297,5 @@ def _keep(
         positions=None if data.positions is None else data.positions[rows],
         order=rows if data.order is None else data.order[rows],
         offsets=offsets,
-        share=data.share.kept(offsets, units, units_of_all, by_query=by_query),
+        share=data.share.subset(offsets, units, units_of_all, by_query=by_query),
     )

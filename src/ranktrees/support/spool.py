@@ -65,13 +65,13 @@ class Spool:
         weakref.finalize(self, self._file.close)
         self._dtypes: list[np.dtype[Any]] = []  # one per part
         self._begins: list[int] = []  # one per part, in bytes
-        self.bounds = [0]  # where the parts begin and end, in rows
+        self.offsets = [0]  # where the parts begin and end, in rows
         self.n_features = 0
         self.head: Any = None
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.bounds[-1], self.n_features
+        return self.offsets[-1], self.n_features
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -86,12 +86,12 @@ class Spool:
             self._file.write(columns.data.cast("B"))
             self._file.flush()
         self.n_features = len(columns)
-        self.bounds.append(self.bounds[-1] + columns.shape[1])
+        self.offsets.append(self.offsets[-1] + columns.shape[1])
 
     def parts(self, first: int = 0, last: int | None = None) -> Iterator[np.ndarray]:
         """Yield the columns first to last - 1 of each part: ndarray of shape (rows of the part, columns)."""
         last = self.n_features if last is None else last
-        for dtype, begin, (row, end) in zip(self._dtypes, self._begins, pairwise(self.bounds), strict=True):
+        for dtype, begin, (row, end) in zip(self._dtypes, self._begins, pairwise(self.offsets), strict=True):
             n_rows = end - row
             columns = np.empty((last - first, n_rows), dtype)
             self._file.seek(begin + first * n_rows * dtype.itemsize)
@@ -110,15 +110,15 @@ class Spool:
         ------
         places : slice or ndarray of int
             The places in ``order`` of those rows that are in the part.
-        own : ndarray of intp, or None
+        positions : ndarray of intp, or None
             The positions of these rows in the part. None: all rows of the part, in their order.
         """
         if order is None:
-            yield from ((slice(*bounds), None) for bounds in pairwise(self.bounds))
+            yield from ((slice(*ends), None) for ends in pairwise(self.offsets))
             return
         by_row = np.argsort(order, kind="stable")
-        ends = np.searchsorted(order, self.bounds, sorter=by_row)
-        for (begin, end), first_row in zip(pairwise(ends), self.bounds[:-1], strict=True):
+        ends = np.searchsorted(order, self.offsets, sorter=by_row)
+        for (begin, end), first_row in zip(pairwise(ends), self.offsets[:-1], strict=True):
             places = by_row[begin:end]
             yield places, order[places] - first_row
 
@@ -189,9 +189,9 @@ class _Numbers:
 
     def in_type(self, dtype: np.dtype[Any]) -> _Numbers:
         """Return a copy in another type."""
-        copy, own = _Numbers(self.folder, dtype), self.array()
+        copy, numbers = _Numbers(self.folder, dtype), self.array()
         for first in range(0, self.n, _BLOCK):
-            copy.append(own[first : first + _BLOCK])
+            copy.append(numbers[first : first + _BLOCK])
         return copy
 
     def array(self) -> np.ndarray:
@@ -231,8 +231,8 @@ def by_parts(
     places = (places for places, _ in X.places())
     return np.concatenate(
         [
-            function(part, None if beside is None else beside[own])
-            for part, own in zip(X.parts(), places, strict=True)
+            function(part, None if beside is None else beside[rows])
+            for part, rows in zip(X.parts(), places, strict=True)
         ]
     )
 
@@ -261,5 +261,5 @@ def first_rows(X: Any, n: int) -> Any:
     """
     if not isinstance(X, Spool):
         return X[:n]
-    needed = 1 + sum(begin < n for begin in X.bounds[1:-1])
+    needed = 1 + sum(begin < n for begin in X.offsets[1:-1])
     return np.concatenate(list(islice(X.parts(), needed)))[:n]

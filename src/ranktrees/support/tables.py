@@ -1,13 +1,41 @@
-"""Results that go on as data frames. pandas is needed for these only."""
+"""Tables: as text, and as data frames, for which alone pandas is needed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Tabular", "pandas_for"]
+__all__ = ["Tabular", "aligned", "pandas_for"]
+
+
+def aligned(lines: Sequence[Sequence[str]], n_left: int = 1) -> str:
+    """Return a table: the first columns begin at the left, and the others end at the right.
+
+    Parameters
+    ----------
+    lines : sequence of sequences of str
+        The cells of each line, as many in each.
+    n_left : int, default=1
+        The number of columns that begin at the left.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> print(aligned([("", "mean"), ("ours", "0.5"), ("theirs", "0.45")]))
+            mean
+    ours     0.5
+    theirs  0.45
+    """
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    put = [str.ljust] * n_left + [str.rjust] * (len(widths) - n_left)
+    cells = ([do(cell, width) for do, cell, width in zip(put, line, widths, strict=True)] for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in cells)
 
 
 def pandas_for(who: str) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktrees._core.growing import leaf_rows
 from ranktrees._core.objectives import losses
-from ranktrees.measures.compiled import Ranked
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.model.ensemble import Trees
 from ranktrees.support.divergence import refuse_infinite
 from ranktrees.support.parallel import threads_for
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from ranktrees.growing.grower import TreeGrower
     from ranktrees.growing.grown import Grown
     from ranktrees.measures.base import Measure
-    from ranktrees.measures.compiled import BoundRanked
+    from ranktrees.measures.compiled import PreparedCompiledMeasure
     from ranktrees.model.ensemble import Ensemble
-    from ranktrees.objectives.base import Bound, Link
+    from ranktrees.objectives.base import Link, PreparedObjective
     from ranktrees.processes.communicator import Communicator
     from ranktrees.rows.data import FitData
     from ranktrees.rows.sampling import RowSampler
 
 
-class Followed:
+class FollowedRows:
     """Rows whose score is followed while trees are added, with labels, weights, queries and current scores.
 
     Scores have the shape (n_rows,) or, if each class has its own, (n_classes, n_rows). Rows that are not
@@ -46,7 +46,7 @@ class Followed:
     def __init__(
         self,
         measure: Measure | None,
-        bound: Bound | None,
+        prepared: PreparedObjective | None,
         data: FitData,
         scores: np.ndarray,
         n_threads: int = 1,
@@ -55,8 +55,8 @@ class Followed:
         link: Link | None = None,
     ) -> None:
         self.measure: Any = measure
-        self.link = None if isinstance(measure, Ranked) and scores.ndim == 1 else link
-        self.bound: Any = bound
+        self.link = None if isinstance(measure, CompiledMeasure) and scores.ndim == 1 else link
+        self.prepared: Any = prepared
         self.data = data
         self.scores = scores
         self.codes: Any = codes
@@ -64,11 +64,11 @@ class Followed:
         self.n_threads = threads_for(n_threads, 16 * scores.size)
 
     @cached_property
-    def bound_measure(self) -> BoundRanked:
-        """The measure, bound to these rows."""
+    def prepared_measure(self) -> PreparedCompiledMeasure:
+        """The measure, prepared for these rows."""
         data = self.data
         rows = data.labels, data.offsets, data.weights
-        return self.measure.bind(*rows, self.n_threads, data.share.communicator)
+        return self.measure.prepare(*rows, self.n_threads, data.share.communicator)
 
     def score(self) -> float:
         """Return the measure of the current scores, or minus the loss. Higher is better."""
@@ -77,8 +77,8 @@ class Followed:
     def score_of(self, scores: np.ndarray) -> float:
         """Return the same for any scores of these rows."""
         if self.measure is None:
-            return -self.bound.loss(scores)
-        return self.bound_measure.signed_mean(scores if self.link is None else self.link(scores))
+            return -self.prepared.loss(scores)
+        return self.prepared_measure.signed_mean(scores if self.link is None else self.link(scores))
 
     def add(
         self, scores: np.ndarray, grown: Grown, values: np.ndarray, mapper: BinMapper, nodes: np.ndarray
@@ -88,14 +88,14 @@ class Followed:
             grown.add(values, scores)
             return
         if self.mapper is not mapper:
-            grown = grown.seen_by(self.mapper, nodes)
-        grown.follow(values, self.mapper, self.codes, np.arange(len(scores), dtype=np.uint32), scores)
+            grown = grown.with_codes_of(self.mapper, nodes)
+        grown.walk(values, self.mapper, self.codes, np.arange(len(scores), dtype=np.uint32), scores)
 
 
 def boost(
     make_grower: Callable[[], TreeGrower],
-    bound: Bound,
-    train: Followed,
+    prepared: PreparedObjective,
+    train: FollowedRows,
     *,
     learning_rate: float,
     rounds: range,
@@ -106,7 +106,7 @@ def boost(
     least_squares: bool = False,
     mean_leaves: bool = False,
     leaf_quantile: float | None = None,
-    validation: Followed | None = None,
+    validation: FollowedRows | None = None,
     follow_train: bool = False,
     callbacks: Sequence[Callable[[Progress], Any]] = (),
     ensemble_of: Callable[[Trees], Ensemble],
@@ -117,9 +117,9 @@ def boost(
     ----------
     make_grower : callable
         Makes the TreeGrower.
-    bound : bound objective
+    prepared : prepared objective
         Has ``gradients(scores, gradients, hessians, iteration)``.
-    train : Followed
+    train : FollowedRows
         Boosting starts from its ``scores``, and updates them in place.
     learning_rate : float
     rounds : range
@@ -129,7 +129,7 @@ def boost(
     step : callable or None
         Computes a weight of each new tree, which is multiplied by ``learning_rate``, from the scores of some
         rows, the values that the tree adds to them, and the weight that is a Newton step.
-    step_rows : Followed or None
+    step_rows : FollowedRows or None
         These rows: ``train`` or ``validation``.
     least_squares : bool
         Whether splits are searched with the weights of rows as their hessians, which fits the gradients by
@@ -138,7 +138,7 @@ def boost(
         Whether the values of leaves are, in the same way, the means of the negative gradients.
     leaf_quantile : float or None
         For losses whose best leaf value is a quantile of the residuals rather than a Newton step.
-    validation : Followed or None
+    validation : FollowedRows or None
     follow_train : bool
         Whether each Progress has the score on the training rows.
     callbacks : sequence of callables
@@ -154,7 +154,7 @@ def boost(
         After each round.
     """
     scores = train.scores
-    one_hessian = bound.one_hessian and sampler.takes_all
+    one_hessian = prepared.one_hessian and sampler.takes_all
     gradients, hessians = np.empty(scores.shape), np.empty(1 if one_hessian else scores.shape)
     of_classes = [np.atleast_2d(each) for each in (scores, gradients, hessians)]
     n_classes = len(of_classes[0])
@@ -166,7 +166,7 @@ def boost(
     trees, train_scores, validation_scores = Trees(len(rounds) * n_classes), [], []
     for iteration in rounds:
         grower.communicator.at(f"tree {iteration + 1}")
-        bound.gradients(scores, gradients, hessians, iteration)
+        prepared.gradients(scores, gradients, hessians, iteration)
         _, left_out = sampler.draw(iteration)
         if by_weight:
             row_weights[:] = 1.0 if weights is None else weights
@@ -230,7 +230,7 @@ def newton_step(grown: Grown, values: np.ndarray, gradients: np.ndarray, hessian
 
 def quantile_values(
     grown: Grown,
-    train: Followed,
+    train: FollowedRows,
     quantile: float,
     n_threads: int,
     monotone: np.ndarray | None = None,
@@ -311,8 +311,8 @@ def _rows_of_all(
     """Collect the rows of all ranks in each leaf, since a quantile needs every row."""
     order = np.concatenate([order[rows] for rows in map(slice, starts.tolist(), stops.tolist())])
     leaf_of = np.repeat(np.arange(len(starts)), stops - starts)
-    own = residuals[order], None if weights is None else weights[order], leaf_of
-    gathered = communicator.allgather(own)
+    of_rank = residuals[order], None if weights is None else weights[order], leaf_of
+    gathered = communicator.allgather(of_rank)
     residuals = np.concatenate([theirs for theirs, _, _ in gathered])
     weights = None if weights is None else np.concatenate([theirs for _, theirs, _ in gathered])
     leaf_of = np.concatenate([theirs for _, _, theirs in gathered])

@@ -129,7 +129,7 @@ class Checkpointing:
         return False
 
 
-class Lines(Watcher):
+class PrintedLines(Watcher):
     """Writes a line to standard output every ``every`` rounds."""
 
     def __init__(self, name: str, every: int) -> None:
@@ -149,7 +149,7 @@ class Lines(Watcher):
         return False
 
 
-class Bar(Watcher):
+class ProgressBar(Watcher):
     """A progress bar in the terminal or in Jupyter, drawn by tqdm."""
 
     def __init__(self, name: str, n_iterations: int) -> None:

@@ -232,7 +232,7 @@ class CheckpointFile:
                 f"raise {name} to continue from there, or delete the file to train anew."
             )
 
-    def followed_by(
+    def with_checkpoints(
         self,
         callbacks: Sequence[Callable[[Progress], Any]],
         so_far: Checkpoint,
@@ -328,7 +328,8 @@ def _digests_of(data: FitData, codes: Any, scores: Any) -> dict[str, str]:
     }
     digests = {"the number of rows": str(share.n_rows)}
     digests |= {
-        name: _digest_of([share.communicator.allreduce(_sums(own, numbers))]) for name, own in columns.items()
+        name: _digest_of([share.communicator.allreduce(_sums(column, numbers))])
+        for name, column in columns.items()
     }
     if data.preferences is not None:
         entries = data.preferences

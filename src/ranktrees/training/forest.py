@@ -80,23 +80,23 @@ def grow_forest(
     -------
     Trees
     """
-    stopping: list[bool] = []  # not empty once no more trees are wanted
     idle: list[TreeGrower] = []  # growers; as many are made as trees grow at the same time
-    grown, used = Trees(len(trees)), used_in_stage.copy()
-    for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
-        results = _dealt(
-            communicator,
-            n_jobs,
-            lambda own: _tasks(n_jobs)(
-                joblib.delayed(_grow_one)(
-                    make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag is not None
-                )
-                for tree in own
-            ),
-            itertools.takewhile(lambda tree: not stopping, stage),
+    grown, used, stopped = Trees(len(trees)), used_in_stage.copy(), False
+
+    def grow(numbers: Iterable[int]) -> Any:
+        return _tasks(n_jobs)(
+            joblib.delayed(_grow_one)(
+                make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag is not None
+            )
+            for tree in numbers
         )
-        for (nodes, bitsets), rows, values in results:
-            if stopping:
+
+    def until_stopped(numbers: Iterable[int]) -> Iterator[int]:
+        return itertools.takewhile(lambda _: not stopped, numbers)
+
+    for _, stage in itertools.groupby(trees, lambda tree: tree // stage_size):
+        for (nodes, bitsets), rows, values in _dealt(communicator, n_jobs, grow, until_stopped(stage)):
+            if stopped:
                 continue
             grown.append(nodes, bitsets)
             if out_of_bag is not None:
@@ -105,8 +105,7 @@ def grow_forest(
                 used |= used_features(nodes, len(used))
             progress = Progress(trees.start + len(grown), trees.stop, None, None, lambda: ensemble_of(grown))
             stops = [callback(progress) for callback in callbacks]
-            if any(stops):
-                stopping.append(True)
+            stopped = any(stops)
         if not prices.all_free:
             prices.use(used)
     return grown
@@ -205,7 +204,7 @@ def _grow_one(
     )
     left_out = np.flatnonzero(times == 0).astype(np.uint32) if out_of_bag else np.empty(0, np.uint32)
     scores = np.zeros(len(times))
-    grown.follow(grown.values, grower.mapper, grower.codes, left_out.copy(), scores)
+    grown.walk(grown.values, grower.mapper, grower.codes, left_out.copy(), scores)
     finished = grown.tree(grown.values, grower.mapper)
     idle.append(grower)
     return finished, left_out, scores[left_out]

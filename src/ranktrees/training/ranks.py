@@ -69,10 +69,12 @@ def refuse_other_estimators(estimator: Any, communicator: Communicator) -> None:
     """Raise, on all ranks, if they do not fit the same estimator. Call this before rows are checked by it."""
     if communicator.alone:
         return
-    own = {name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK}
+    parameters = {
+        name: value for name, value in estimator.get_params(deep=False).items() if name not in OF_A_RANK
+    }
     communicator.agree(
         **{"the estimator": type(estimator).__name__}
-        | own
+        | parameters
         | {
             "random_state": estimator.random_state if isinstance(estimator.random_state, Integral) else None,
             "whether the estimator is fitted": estimator._earlier() is not None,
@@ -151,11 +153,11 @@ def fit_on_ranks(
         theirs = _shards(
             deal(held_out, driver.n_ranks), held_out, X_val, y_val, weights, names, data.n_queries
         )
-        shards = [own | more for own, more in zip(shards, theirs, strict=True)]
+        shards = [shard | more for shard, more in zip(shards, theirs, strict=True)]
     for name in OF_ITS_ROWS if estimator._earlier() is not None else ():
         if (known := getattr(estimator, name, None)) is not None:
             known = known if len(known) == data.n_rows else np.full(data.n_rows, np.nan)
-            shards = [own | {name: known[rows]} for own, rows in zip(shards, dealt, strict=True)]
+            shards = [shard | {name: known[rows]} for shard, rows in zip(shards, dealt, strict=True)]
     states = driver.run_rows(_fit_shard, shards, estimator)
     parameters = estimator.get_params(deep=False)
     learned = {name: value for name, value in states[0].items() if name not in parameters}
@@ -212,8 +214,8 @@ def gathered(data: FitData, codes: Any) -> tuple[FitData, Any]:
     share = data.share
     if share.communicator.alone:
         return data, codes
-    own = (share.row_numbers, share.query_numbers, np.diff(data.offsets))
-    of_ranks = share.communicator.allgather((*own, data.narrow_labels, data.weights))
+    kept_apart = (share.row_numbers, share.query_numbers, np.diff(data.offsets))
+    of_ranks = share.communicator.allgather((*kept_apart, data.narrow_labels, data.weights))
     numbers, queries, sizes, labels, weights = zip(*of_ranks, strict=True)
     rows, order = (np.argsort(np.concatenate(parts), kind="stable") for parts in (numbers, queries))
     places = np.searchsorted(np.concatenate(numbers)[rows], share.row_numbers)

@@ -25,7 +25,7 @@ from ranktrees.training.boosting import newton_step, quantile_values
 
 if TYPE_CHECKING:
     from ranktrees.model.ensemble import Ensemble
-    from ranktrees.training.boosting import Followed
+    from ranktrees.training.boosting import FollowedRows
 
 # Rows are walked down this many trees at a time, so that the leaves that they reach take little memory.
 TREES = 64
@@ -33,7 +33,7 @@ TREES = 64
 
 def refit_leaves(
     ensemble: Ensemble,
-    train: Followed,
+    train: FollowedRows,
     *,
     first: int = 0,
     learning_rate: float,
@@ -55,7 +55,7 @@ def refit_leaves(
     ----------
     ensemble : Ensemble
         The trees.
-    train : Followed
+    train : FollowedRows
         The rows, the loss to reduce on them, and the scores to start from, which are updated in place.
     first : int, default=0
         The number of trees that stay as they are. The scores to start from are those of these trees.
@@ -90,7 +90,7 @@ def refit_leaves(
             some_trees = ensemble.first(min(t + TREES, len(ensemble))).after(t)
             leaves = data.internal(some_trees.leaves(data.X, n_threads))
         tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
-        train.bound.gradients(scores, gradients, hessians, t - first)
+        train.prepared.gradients(scores, gradients, hessians, t - first)
         refuse_infinite(gradients, hessians)
         grown = _grown_again(tree, leaves[:, walked], n_threads)
         grown.set_values(gradients, row_weights if mean_leaves else hessians, l2_regularization)

@@ -45,10 +45,10 @@ cdef extern from "binning/keys.h" nogil:
 
 cdef extern from "binning/taking.h" nogil:
     enum:
-        TURNED
+        TRANSPOSED
 
-    void turn_floats(const float** rows, int64_t n_columns, float* columns)
-    void turn_doubles(const double** rows, int64_t n_columns, double* columns)
+    void transpose_floats(const float** rows, int64_t n_columns, float* columns)
+    void transpose_doubles(const double** rows, int64_t n_columns, double* columns)
     int64_t append_floats(int64_t n, const float* numbers, float* kept, int64_t* zeros)
     int64_t take_keys_float(
         int64_t n, uint32_t* keys, uint32_t* weights, const key_ruler* ruler, const uint32_t* wanted,
@@ -161,7 +161,7 @@ def gather_dense(
     if abs(X.strides[1]) < abs(X.strides[0]):
         width = GATHERED
     cdef floating[:, ::1] blocks = room_for_each(n_threads, width * LAID_OUT, f"f{sizeof(floating)}")
-    stretch = (n_rows + n_threads * TURNED - 1) // (n_threads * TURNED) * TURNED
+    stretch = (n_rows + n_threads * TRANSPOSED - 1) // (n_threads * TRANSPOSED) * TRANSPOSED
     for thread in prange(
         n_threads, nogil=True, schedule="static", num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
@@ -235,7 +235,7 @@ cdef inline void lay_out(
 ) noexcept nogil:
     """Copy some columns of at most LAID_OUT rows to block[column * LAID_OUT + row]; prefetch up to `end`."""
     cdef Py_ssize_t i, j, row, ahead
-    cdef const floating* turned[TURNED]
+    cdef const floating* held[TRANSPOSED]
     if X.strides[1] != sizeof(floating):
         for j in range(n_columns):
             for i in range(n_rows):
@@ -249,15 +249,15 @@ cdef inline void lay_out(
             ahead, row = rows[ahead], rows[row]
         prefetch_line(&X[ahead, first_column])
         prefetch_line(&X[ahead, first_column + n_columns - 1])
-        turned[i % TURNED] = &X[row, first_column]
-        if i % TURNED == TURNED - 1:
+        held[i % TRANSPOSED] = &X[row, first_column]
+        if i % TRANSPOSED == TRANSPOSED - 1:
             if floating is float:
-                turn_floats(turned, n_columns, block + i - (TURNED - 1))
+                transpose_floats(held, n_columns, block + i - (TRANSPOSED - 1))
             else:
-                turn_doubles(turned, n_columns, block + i - (TURNED - 1))
-    for i in range(n_rows - n_rows % TURNED, n_rows):
+                transpose_doubles(held, n_columns, block + i - (TRANSPOSED - 1))
+    for i in range(n_rows - n_rows % TRANSPOSED, n_rows):
         for j in range(n_columns):
-            block[j * LAID_OUT + i] = turned[i % TURNED][j]
+            block[j * LAID_OUT + i] = held[i % TRANSPOSED][j]
 
 
 def count_sparse(
@@ -328,10 +328,10 @@ def gather_sparse(
 def find_edges(
     floating[::1] values,               # IN, destroyed: those of the columns
     columns,                            # IN  with scratch
-    const int64_t[::1] own,             # IN  which of the columns
+    const int64_t[::1] numbers,         # IN  which of the columns
     bint are_categorical,
     int max_bins,                       # any number, provided that there is room for the cuts
-    double[:, ::1] edges,               # OUT [len(own), 255 or more] cuts, or categories
+    double[:, ::1] edges,               # OUT [len(numbers), 255 or more] cuts, or categories
     int64_t[::1] n_edges,               # OUT how many; of categories all are counted, even those without room
     int n_threads,
 ):
@@ -345,9 +345,9 @@ def find_edges(
     cdef Py_ssize_t i, j
     cdef bint weighted = value_weights is not None
     for i in prange(
-        own.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1,
+        numbers.shape[0], nogil=True, schedule="dynamic", num_threads=n_threads, use_threads_if=n_threads > 1,
     ):
-        j = own[i]
+        j = numbers[i]
         n_edges[i] = find_column_edges(
             run_in(values, starts[j]),
             run_in(value_weights, starts[j]) if weighted else NULL,

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #endif
 
-enum { TURNED = 16 };
+enum { TRANSPOSED = 16 };
 
 #if HAS_SIMD
 /* Load four numbers from every fourth row. */
@@ -19,7 +19,7 @@ FOR_AVX512 INLINE __m512 four_of_four(const float *const *rows, int64_t j) {
     return _mm512_insertf32x4(fours, _mm_loadu_ps(rows[12] + j), 3);
 }
 
-FOR_AVX512 static int64_t turn_by_sixteen(const float *const *rows, int64_t n_columns, float *columns) {
+FOR_AVX512 static int64_t transpose_by_sixteen(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
     for (; j + 4 <= n_columns; j += 4) {
         const __m512 a = four_of_four(rows, j), b = four_of_four(rows + 1, j);
@@ -36,10 +36,10 @@ FOR_AVX512 static int64_t turn_by_sixteen(const float *const *rows, int64_t n_co
     return j;
 }
 
-static int64_t turn_by_four(const float *const *rows, int64_t n_columns, float *columns) {
+static int64_t transpose_by_four(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
     for (; j + 4 <= n_columns; j += 4)
-        for (int i = 0; i < TURNED; i += 4) {
+        for (int i = 0; i < TRANSPOSED; i += 4) {
             __m128 a = _mm_loadu_ps(rows[i] + j), b = _mm_loadu_ps(rows[i + 1] + j);
             __m128 c = _mm_loadu_ps(rows[i + 2] + j), d = _mm_loadu_ps(rows[i + 3] + j);
             _MM_TRANSPOSE4_PS(a, b, c, d);
@@ -52,29 +52,29 @@ static int64_t turn_by_four(const float *const *rows, int64_t n_columns, float *
 }
 #endif
 
-/* Transpose the first columns of TURNED rows: columns[j * LAID_OUT + i] = rows[i][j]. */
-static inline void turn_floats(const float *const *rows, int64_t n_columns, float *columns) {
+/* Transpose the first columns of TRANSPOSED rows: columns[j * LAID_OUT + i] = rows[i][j]. */
+static inline void transpose_floats(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
 #if HAS_SIMD
-    j = (simd_level() == AVX512 ? turn_by_sixteen : turn_by_four)(rows, n_columns, columns);
+    j = (simd_level() == AVX512 ? transpose_by_sixteen : transpose_by_four)(rows, n_columns, columns);
 #endif
     for (; j < n_columns; j++)
-        for (int i = 0; i < TURNED; i++)
+        for (int i = 0; i < TRANSPOSED; i++)
             columns[j * LAID_OUT + i] = rows[i][j];
 }
 
-static inline void turn_doubles(const double *const *rows, int64_t n_columns, double *columns) {
+static inline void transpose_doubles(const double *const *rows, int64_t n_columns, double *columns) {
     int64_t j = 0;
 #if HAS_SIMD
     for (; j + 2 <= n_columns; j += 2)
-        for (int i = 0; i < TURNED; i += 2) {
+        for (int i = 0; i < TRANSPOSED; i += 2) {
             const __m128d a = _mm_loadu_pd(rows[i] + j), b = _mm_loadu_pd(rows[i + 1] + j);
             _mm_storeu_pd(columns + j * LAID_OUT + i, _mm_unpacklo_pd(a, b));
             _mm_storeu_pd(columns + (j + 1) * LAID_OUT + i, _mm_unpackhi_pd(a, b));
         }
 #endif
     for (; j < n_columns; j++)
-        for (int i = 0; i < TURNED; i++)
+        for (int i = 0; i < TRANSPOSED; i++)
             columns[j * LAID_OUT + i] = rows[i][j];
 }
 

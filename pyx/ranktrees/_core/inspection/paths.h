@@ -1,80 +1,84 @@
-/* What each feature adds to the value of a tree, for one row after the other.
+/* What each feature adds to the value of a tree, and what pairs of features do, for several rows together.
  *
- * An edge has the number of the node that it leads to. What it does to a row depends on whether the row goes that way
- * (and all ways above that ask for the same feature), and whether it goes the nearest such way above:
+ * A walk enters the splits of a tree, each before those below it, and leaves each after these. What a split does to a
+ * row depends on whether the row is on its way (it takes all ways above that ask for the same feature), and on where it
+ * goes:
  *
- *   way       | 0: neither | 1: above, but not here | 2: both
- *   through   | what the product over features is multiplied by, at each point
- *   adds      | what is added to the contribution of the feature for each unit of value below, at each point
+ *   way       | 0: not on its way | 1: left | 2: right
+ *   through   | what the product over features is multiplied by, for the splits below, at each point
+ *   adds      | what a child adds to the contribution of the feature for each unit of value below it, at each point
  *
- * Points are filled up to a multiple of LANES with weights of 0, so that registers of any width hold whole parts of
- * them. Products and sums stay apart by point until the end, so the width does not change a bit of the result. */
+ * Children that are leaves are one part of their parent's table: their values times ``through``, and that times
+ * ``adds``. Tables hold the bits for way 0 and what has to be flipped in them for the other two, so that a choice is
+ * made by masks. Each row keeps to its own lane, so that neither the width of registers nor the other rows change a bit
+ * of its result. All that is written by the walk is as deep as the tree, and stays in the nearest cache. */
 #ifndef RANKTREES_PATHS_H
 #define RANKTREES_PATHS_H
 
 #include <stdint.h>
-#include <string.h>
 
-#include "support/records.h"
 #include "support/simd.h"
 
-enum { LANES = 4 }; /* the number of points is a multiple */
-typedef double Lanes __attribute__((vector_size(8 * LANES), aligned(8), may_alias));
+typedef struct {
+    double cut;
+    const uint32_t *bits; /* the codes that go left, if the feature is categorical, else NULL */
+    int32_t place;        /* of the feature, among those that the trees ask for */
+    int32_t column;       /* of its values, or of their codes */
+    int32_t depth;        /* 0 for the root */
+    int32_t above;        /* 2 depth + side of the nearest way above for the same feature; -1 if there is none */
+    uint8_t missing_left, has_leaf;
+} Fork;
 
 typedef struct {
-    int64_t n, n_lanes, n_features; /* of nodes, of LANES points each, and of features that the tree asks for */
-    const int32_t *parent, *above;  /* by edge */
-    const int32_t *place;           /* by edge: the number of its feature among those of the tree */
-    const double *through, *adds;   /* by edge, way and point */
-    const double *value;            /* by node; 0 for nodes that are split */
+    int64_t n_forks, n_points, n_levels; /* levels: the depth of the deepest fork, plus 1 */
+    int64_t n_places, n_columns;         /* of all trees */
+    const Fork *forks;                   /* in the order of the walk */
+    const int64_t *tables;               /* by fork: ``through``, the two of its leaves, and ``adds`` */
+    const double *weights;               /* of the points */
 } Paths;
 
-/* goes: by edge, whether the row takes it, were it there. out: by feature of the tree. The rest is room. */
-INLINE void contribute_at(const int64_t n_lanes, const Paths *RESTRICT paths, uint8_t *RESTRICT goes,
-                          Lanes *RESTRICT products, Lanes *RESTRICT below, Lanes *RESTRICT sums,
-                          double *RESTRICT out) {
-    const Lanes *through = (const Lanes *)paths->through, *adds = (const Lanes *)paths->adds;
-    goes[0] = 1;
-    for (int64_t p = 0; p < n_lanes; p++)
-        products[p] = (Lanes){1.0, 1.0, 1.0, 1.0};
-    for (int64_t edge = 1; edge < paths->n; edge++) {
-        const uint8_t goes_above = goes[paths->above[edge]];
-        goes[edge] &= goes_above;
-        const int64_t way = 3 * edge + goes[edge] + goes_above, parent = paths->parent[edge];
-        for (int64_t p = 0; p < n_lanes; p++) {
-            const Lanes own = products[parent * n_lanes + p] * through[way * n_lanes + p];
-            products[edge * n_lanes + p] = own;
-            below[edge * n_lanes + p] = paths->value[edge] * own;
-        }
-    }
-    memset(sums, 0, sizeof(Lanes) * (size_t)(paths->n_features * n_lanes));
-    for (int64_t edge = paths->n - 1; edge > 0; edge--) {
-        const int64_t way = 3 * edge + goes[edge] + goes[paths->above[edge]];
-        const int64_t parent = paths->parent[edge], place = paths->place[edge];
-        for (int64_t p = 0; p < n_lanes; p++) {
-            const Lanes own = below[edge * n_lanes + p];
-            below[parent * n_lanes + p] += own;
-            sums[place * n_lanes + p] += own * adds[way * n_lanes + p];
-        }
-    }
-    for (int64_t feature = 0; feature < paths->n_features; feature++) {
-        Lanes sum = sums[feature * n_lanes];
-        for (int64_t p = 1; p < n_lanes; p++)
-            sum += sums[feature * n_lanes + p];
-        out[feature] = (sum[0] + sum[2]) + (sum[1] + sum[3]);
-    }
+enum { THROUGH = 0, LEAVES = 3, LEAVES_ADD = 6, ADDS = 9, IN_TABLES = 12 }; /* in units of n_points */
+
+/* Each pair has one number, in whatever order its features are, and a feature by itself counts as a pair. */
+INLINE int64_t number_of_pair(int64_t i, int64_t j) { return i < j ? j * (j + 1) / 2 + i : i * (i + 1) / 2 + j; }
+
+#define OF(name) name##_by_two
+#define TARGET
+#define N_LANES 2
+#include "inspection/paths_of_width.h"
+
+#if HAS_SIMD
+#define OF(name) name##_by_four
+#define TARGET FOR_AVX2
+#define N_LANES 4
+#include "inspection/paths_of_width.h"
+
+#define OF(name) name##_by_eight
+#define TARGET FOR_AVX512
+#define N_LANES 8
+#include "inspection/paths_of_width.h"
+#endif
+
+/* The number of rows in a block. */
+static inline int n_lanes(void) { return simd_level() == AVX512 ? 8 : simd_level() == AVX2 ? 4 : 2; }
+
+/* The number of doubles that a walk needs. */
+static inline int64_t room_needed(const Paths *paths) {
+    return paths->n_levels * ((2 + 4 * paths->n_points) * n_lanes() + 1);
 }
 
-EACH_WIDTH(void, contribute,
-           (const Paths *paths, uint8_t *goes, Lanes *products, Lanes *below, Lanes *sums, double *out),
-           (paths, goes, products, below, sums, out)) {
-    (void)width;
-    if (paths->n_lanes == 1)
-        contribute_at(1, paths, goes, products, below, sums, out);
-    else if (paths->n_lanes == 2)
-        contribute_at(2, paths, goes, products, below, sums, out);
+/* Add what the features of a tree add. values and out: by block, feature or pair of features,
+ * and lane. */
+static inline void contribute(const Paths *paths, int64_t n_blocks, int in_pairs, double *room, const double *values,
+                              double *out) {
+#if HAS_SIMD
+    if (simd_level() == AVX512)
+        contribute_by_eight(paths, n_blocks, in_pairs, room, values, out);
+    else if (simd_level() == AVX2)
+        contribute_by_four(paths, n_blocks, in_pairs, room, values, out);
     else
-        contribute_at(paths->n_lanes, paths, goes, products, below, sums, out);
+#endif
+        contribute_by_two(paths, n_blocks, in_pairs, room, values, out);
 }
 
 #endif

@@ -1,5 +1,5 @@
 # Sort the rows of a query by score, and evaluate a measure on them. This file is included by ranking.pyx,
-# which evaluates one ranking of each query, and by combining.pyx, which follows how the ranking changes.
+# which evaluates one ranking of each query, and by combining.pyx, which finds how the ranking changes.
 #
 # A measure is a sum over *ties*, runs of rows whose order is open, divided by a number that does not depend
 # on the ranking. The part of a tie is the expectation over all its orders. Of the rows above, it uses only
@@ -25,7 +25,7 @@ cpdef enum Ties:
     REVERSE  # the reverse order of the input
 
 cdef struct Row:
-    double score
+    double key   # the score, or what stands for it in the order of ties
     double gain
 
 cdef struct Task:
@@ -33,7 +33,7 @@ cdef struct Task:
     bint average
     int64_t low              # PAUC only: the number of irrelevant rows to pass over
     int64_t at               # the cutoff (PAUC: of irrelevant rows)
-    const double *discounts  # DCG and NDCG only: one per rank up to the cutoff
+    const double* discounts  # DCG and NDCG only: one per rank up to the cutoff
 
 cdef struct Above:
     double found    # AP, PAUC: the number of relevant rows; RR: above 0 once there is one; else not set
@@ -45,20 +45,20 @@ cdef enum:
 
 # ---- sorting -----------------------------------------------------------------------------------------------
 
-cdef inline bint before(const Row *a, const Row *b, bint by_gain) noexcept nogil:
-    return a.score > b.score or (by_gain and a.score == b.score and a.gain < b.gain)
+cdef inline bint before(const Row* a, const Row* b, bint by_gain) noexcept nogil:
+    return a.key > b.key or (by_gain and a.key == b.key and a.gain < b.gain)
 
 
-cdef void sort_rows(Row *rows, Row *buffer, Py_ssize_t n, bint by_gain) noexcept nogil:
+cdef void sort_rows(Row* rows, Row* buffer, Py_ssize_t n, bint by_gain) noexcept nogil:
     """Sort the highest score first; equal scores keep their order, or go smallest gain first (``by_gain``).
 
     This is a bottom-up merge sort over runs of 16 rows, which are sorted by insertion.
     """
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 16
     cdef Row row
-    cdef Row *source = rows
-    cdef Row *target = buffer
-    cdef Row *swap
+    cdef Row* source = rows
+    cdef Row* target = buffer
+    cdef Row* swap
     for i in range(n):
         start = i - i % width
         row = rows[i]
@@ -89,7 +89,7 @@ cdef void sort_rows(Row *rows, Row *buffer, Py_ssize_t n, bint by_gain) noexcept
         memcpy(rows, source, n * sizeof(Row))
 
 
-cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssize_t top) noexcept nogil:
+cdef inline Py_ssize_t keep(double value, double* best, Py_ssize_t held, Py_ssize_t top) noexcept nogil:
     """Put a value into the descending list of the ``top`` largest. Return how many the list now holds."""
     cdef Py_ssize_t j
     if held < top:
@@ -104,13 +104,13 @@ cdef inline Py_ssize_t keep(double value, double *best, Py_ssize_t held, Py_ssiz
     return held
 
 
-cdef int64_t sort_counting(double *values, double *buffer, Py_ssize_t n) noexcept nogil:
+cdef int64_t sort_counting(double* values, double* buffer, Py_ssize_t n) noexcept nogil:
     """Sort ascending. Return the number of pairs that stood in strictly descending order before."""
     cdef Py_ssize_t start, stop, middle, i, j, k, width = 1
     cdef int64_t count = 0
-    cdef double *source = values
-    cdef double *target = buffer
-    cdef double *swap
+    cdef double* source = values
+    cdef double* target = buffer
+    cdef double* swap
     while width < n:
         start = 0
         while start < n:
@@ -135,16 +135,16 @@ cdef int64_t sort_counting(double *values, double *buffer, Py_ssize_t n) noexcep
     return count
 
 
-cdef inline Py_ssize_t tie_stop(const Row *rows, Py_ssize_t start, Py_ssize_t n, bint average) noexcept nogil:
+cdef inline Py_ssize_t tie_stop(const Row* rows, Py_ssize_t start, Py_ssize_t n, bint average) noexcept nogil:
     """The end of the tie that begins at rank ``start``."""
     cdef Py_ssize_t stop = start + 1
     if average:
-        while stop < n and rows[stop].score == rows[start].score:
+        while stop < n and rows[stop].key == rows[start].key:
             stop += 1
     return stop
 
 
-cdef inline double sum_gains(const Row *rows, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
+cdef inline double sum_gains(const Row* rows, Py_ssize_t start, Py_ssize_t stop) noexcept nogil:
     cdef Py_ssize_t i
     cdef double total = 0.0
     for i in range(start, stop):
@@ -154,7 +154,7 @@ cdef inline double sum_gains(const Row *rows, Py_ssize_t start, Py_ssize_t stop)
 
 # ---- the parts of a measure ------------------------------------------------------------------------------
 
-cdef inline double dcg(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task) noexcept nogil:
+cdef inline double dcg(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task) noexcept nogil:
     """The mean gain of a tie times the discounts of the ranks it covers (McSherry and Najork 2008)."""
     cdef Py_ssize_t i
     cdef double discount = 0.0
@@ -163,8 +163,8 @@ cdef inline double dcg(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const
     return sum_gains(rows, start, stop) / <double>(stop - start) * discount
 
 
-cdef double err(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
-                Above *above, double *passing) noexcept nogil:
+cdef double err(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task,
+                Above* above, double* passing) noexcept nogil:
     """Sum over ranks of P(the user stops here) / rank; a gain is the probability that a row stops the user.
 
     In a tie of m rows with passing probabilities q, the probability to get past the first k in random order
@@ -197,8 +197,8 @@ cdef double err(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *
     return total
 
 
-cdef inline double ap(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
-                      Above *above) noexcept nogil:
+cdef inline double ap(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task,
+                      Above* above) noexcept nogil:
     """In a tie each row is relevant with probability r/m, and the others, given that, with (r-1)/(m-1)."""
     cdef Py_ssize_t i
     cdef double total = 0.0, hits = sum_gains(rows, start, stop), size = <double>(stop - start), others
@@ -210,8 +210,8 @@ cdef inline double ap(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const 
     return total
 
 
-cdef inline double rr(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
-                      Above *above) noexcept nogil:
+cdef inline double rr(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task,
+                      Above* above) noexcept nogil:
     """In the first tie with relevant rows, sum over ranks P(the first relevant row is here) / rank."""
     cdef Py_ssize_t i
     cdef double total = 0.0, none_yet = 1.0, hits, hit
@@ -227,14 +227,14 @@ cdef inline double rr(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const 
     return total
 
 
-cdef inline double hits_at(const Row *rows, Py_ssize_t start, Py_ssize_t stop,
-                           const Task *task) noexcept nogil:
+cdef inline double hits_at(const Row* rows, Py_ssize_t start, Py_ssize_t stop,
+                           const Task* task) noexcept nogil:
     """The number of relevant rows above the cutoff."""
     return sum_gains(rows, start, stop) * (<double>(min(stop, task.at) - start) / <double>(stop - start))
 
 
-cdef double pauc(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
-                 Above *above) noexcept nogil:
+cdef double pauc(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task,
+                 Above* above) noexcept nogil:
     """Sum over the irrelevant rows low+1 ... at the number of relevant rows above.
 
     In a tie of r relevant and m irrelevant rows, r j/(m+1) relevant rows stand above the j-th irrelevant one.
@@ -247,8 +247,8 @@ cdef double pauc(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task 
     return area
 
 
-cdef inline double part(const Row *rows, Py_ssize_t start, Py_ssize_t stop, const Task *task,
-                        Above *above, double *passing) noexcept nogil:
+cdef inline double part(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task,
+                        Above* above, double* passing) noexcept nogil:
     """The part of a tie, which is then added to the rows above; not for measures of pairs."""
     if task.formula == PAUC:
         return pauc(rows, start, stop, task, above)
@@ -265,8 +265,8 @@ cdef inline double part(const Row *rows, Py_ssize_t start, Py_ssize_t stop, cons
     return hits_at(rows, start, stop, task)
 
 
-cdef double ideal_dcg(const Row *rows, Py_ssize_t n, const Task *task,
-                      double *best, double *buffer) noexcept nogil:
+cdef double ideal_dcg(const Row* rows, Py_ssize_t n, const Task* task,
+                      double* best, double* buffer) noexcept nogil:
     """The DCG of the gains in descending order."""
     cdef Py_ssize_t i, top = min(n, task.at), held = 0
     cdef double total = 0.0
@@ -284,7 +284,7 @@ cdef double ideal_dcg(const Row *rows, Py_ssize_t n, const Task *task,
     return total
 
 
-cdef double divisor(const Row *rows, Py_ssize_t n, const Task *task, double *one, double *two) noexcept nogil:
+cdef double divisor(const Row* rows, Py_ssize_t n, const Task* task, double* one, double* two) noexcept nogil:
     """What the sum of all parts is divided by; NaN if the measure is not defined for the query."""
     cdef double total = sum_gains(rows, 0, n), by = 1.0
     if task.formula == PAUC:
@@ -299,7 +299,7 @@ cdef double divisor(const Row *rows, Py_ssize_t n, const Task *task, double *one
 
 
 cdef Task task_of(of, const double[::1] discounts):
-    """The task of a bound measure: its ``formula``, ``ties``, ``limits``, and ``discounts`` by rank."""
+    """The task of a prepared measure: its ``formula``, ``ties``, ``limits``, and ``discounts`` by rank."""
     cdef Task task
     task.formula, task.average = of.formula, of.ties == AVERAGE
     task.low, task.at = of.limits
@@ -307,14 +307,14 @@ cdef Task task_of(of, const double[::1] discounts):
     return task
 
 
-cdef Task task_of_query(const Task *task, const Row *rows, Py_ssize_t n) noexcept nogil:
+cdef Task task_of_query(const Task* task, const Row* rows, Py_ssize_t n) noexcept nogil:
     """The task, with the cutoff of a query."""
-    cdef Task own = task[0]
-    if own.at == 0:
-        own.at = n
-    if own.formula == PAUC:
-        own.at = min(own.at, n - <int64_t>sum_gains(rows, 0, n))
-    return own
+    cdef Task of_query = task[0]
+    if of_query.at == 0:
+        of_query.at = n
+    if of_query.formula == PAUC:
+        of_query.at = min(of_query.at, n - <int64_t>sum_gains(rows, 0, n))
+    return of_query
 
 
 # ---- pairs -------------------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Sort the rows of each query by score and evaluate a measure on the ranking: one value per query.
 
-The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open.
+The measures themselves are in formulas.pxi. Each is a sum over ties, runs of rows whose order is open. Rows
+with score -inf are not retrieved: they are in the divisor of a measure, but have no rank.
 """
 from cython.parallel cimport prange, threadid
-from libc.math cimport NAN, floor, ldexp, sqrt
+from libc.math cimport INFINITY, NAN, floor, ldexp, sqrt
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
@@ -53,7 +54,7 @@ def query_sums(const double[::1] values,     # IN
 
 # ---- ranking ---------------------------------------------------------------------------------------------
 
-cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) noexcept nogil:
+cdef Py_ssize_t lift_top(Row* rows, Py_ssize_t n, Py_ssize_t top, double* best) noexcept nogil:
     """Move the rows that can be above the cutoff to the front, in their order. Return their number.
 
     These are the rows that score at least as high as the ``top``-th best, so no tie is torn apart.
@@ -61,10 +62,10 @@ cdef Py_ssize_t lift_top(Row *rows, Py_ssize_t n, Py_ssize_t top, double *best) 
     cdef Py_ssize_t i, held = 0
     cdef Row row
     for i in range(n):
-        held = keep(rows[i].score, best, held, top)
+        held = keep(rows[i].key, best, held, top)
     held = 0
     for i in range(n):
-        if rows[i].score >= best[top - 1]:
+        if rows[i].key >= best[top - 1]:
             row = rows[held]
             rows[held] = rows[i]
             rows[i] = row
@@ -88,13 +89,13 @@ def places(const double[::1] scores,     # IN
     for q in prange(n_queries, nogil=True, schedule="dynamic", chunksize=8, num_threads=n_threads,
                     use_threads_if=n_threads > 1):
         places_of_query(run_in(scores, offsets[q]), run_in(out, offsets[q]), offsets[q + 1] - offsets[q],
-                        <Row *>&scratch[threadid(), 0])
+                        <Row*>&scratch[threadid(), 0])
 
 
-cdef void places_of_query(const double *scores, int64_t *out, Py_ssize_t n, Row *rows) noexcept nogil:
+cdef void places_of_query(const double* scores, int64_t* out, Py_ssize_t n, Row* rows) noexcept nogil:
     cdef Py_ssize_t i
     for i in range(n):
-        rows[i].score = scores[i]
+        rows[i].key = scores[i]
         rows[i].gain = <double>i
     sort_rows(rows, rows + n, n, False)
     for i in range(n):
@@ -103,8 +104,8 @@ cdef void places_of_query(const double *scores, int64_t *out, Py_ssize_t n, Row 
 
 # ---- ranked rows -> value, or NaN for a query without one --------------------------------------------------
 
-cdef double pairs(const Row *rows, Py_ssize_t n, const Task *task,
-                  double *labels, double *buffer) noexcept nogil:
+cdef double pairs(const Row* rows, Py_ssize_t n, const Task* task,
+                  double* labels, double* buffer) noexcept nogil:
     cdef Py_ssize_t i, start = 0, stop, run
     cdef int64_t right, tied = 0, same_score = 0, same_label = 0
     while start < n:  # rows of a tie stand smallest label first, so equal labels are neighbours
@@ -126,8 +127,9 @@ cdef double pairs(const Row *rows, Py_ssize_t n, const Task *task,
     return of_pairs(task.formula, 2 * right + tied, n_pairs(n) - same_label, n_pairs(n) - same_score)
 
 
-cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double by, double *one) noexcept nogil:
-    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n, task.at)
+cdef double value(const Row* rows, Py_ssize_t n, Py_ssize_t n_retrieved, const Task* task, double by,
+                  double* one) noexcept nogil:
+    cdef Py_ssize_t start = 0, stop, end = n if task.formula == PAUC else min(n_retrieved, task.at)
     cdef double total = 0.0
     cdef Above above
     above.found, above.survive = 0.0, 1.0
@@ -138,29 +140,37 @@ cdef double value(const Row *rows, Py_ssize_t n, const Task *task, double by, do
     return min(1.0, total / by) if task.formula == NDCG else total / by
 
 
-cdef double evaluate_query(const double *gains, const double *scores, Py_ssize_t n, const Task *task,
-                           int ties, bint known, double *by, double *scratch) noexcept nogil:
-    cdef Row *rows = <Row *>scratch
-    cdef Py_ssize_t i, source, n_sorted = n
-    cdef double *one = scratch + 4 * n
-    cdef double *two = scratch + 5 * n + 1
+cdef double evaluate_query(const double* gains, const double* scores, Py_ssize_t n, const Task* task,
+                           int ties, bint known, double* by, double* scratch) noexcept nogil:
+    cdef Row* rows = <Row*>scratch
+    cdef Py_ssize_t i, source, n_sorted = n, n_retrieved = 0
+    cdef double divide_by
+    cdef double* one = scratch + 4 * n
+    cdef double* two = scratch + 5 * n + 1
     cdef bint of_all_pairs = task.formula == PAIR_ACCURACY or task.formula == KENDALL_TAU
-    cdef Task own
+    cdef Task of_query
     if known and not of_all_pairs and by[0] != by[0]:
         return NAN
     for i in range(n):
         source = n - 1 - i if ties == REVERSE else i
-        rows[i].score = scores[source]
+        rows[i].key = scores[source]
         rows[i].gain = gains[source]
-    own = task_of_query(task, rows, n)
+        n_retrieved += scores[source] > -INFINITY
+    of_query = task_of_query(task, rows, n)
     if not known and not of_all_pairs:
-        by[0] = divisor(rows, n, &own, one, two)
+        by[0] = divisor(rows, n, &of_query, one, two)
         if by[0] != by[0]:
             return NAN
-    if own.formula < PAUC and own.at <= SHORT and own.at < n:  # the order below the cutoff does not matter
-        n_sorted = lift_top(rows, n, own.at, one)
+    # The order below the cutoff does not matter.
+    if of_query.formula < PAUC and of_query.at <= SHORT and of_query.at < n:
+        n_sorted = lift_top(rows, n, of_query.at, one)
     sort_rows(rows, rows + n, n_sorted, ties == AVERAGE or ties == WORST)
-    return pairs(rows, n, &own, one, two) if of_all_pairs else value(rows, n, &own, by[0], one)
+    if of_all_pairs:
+        return pairs(rows, n, &of_query, one, two)
+    divide_by = by[0]
+    if of_query.formula == P and task.at == 0:
+        divide_by = <double>max(1, n_retrieved)
+    return value(rows, n, n_retrieved, &of_query, divide_by, one)
 
 
 cdef class Evaluator:
@@ -168,7 +178,7 @@ cdef class Evaluator:
 
     Parameters
     ----------
-    of : BoundRanked
+    of : PreparedCompiledMeasure
         ``formula``, ``ties``, and what `task_of` reads; ``gains`` of the rows: gains, relevances (0 or 1),
         stopping probabilities or labels; ``offsets`` and ``n_threads``.
 

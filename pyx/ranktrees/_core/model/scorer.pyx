@@ -38,13 +38,13 @@ cdef extern from "model/units.h" nogil:
         uint8_t tree
         uint8_t table[16]
     int SHAPE(int n_questions, int n_below)
-    uint64_t plane_of_question(const unit *u, int question)
-    void set_plane(unit *u, int question, uint64_t plane)
-    void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low)
+    uint64_t plane_of_question(const unit* u, int question)
+    void set_plane(unit* u, int question, uint64_t plane)
+    void set_slots(unit* u, uint64_t to, uint64_t high, uint64_t low)
     int64_t table_size(int n_leaves)
-    void set_value(double *table, int n_leaves, int leaf, double value)
-    void do_units(int n_rows, const unit *units, int64_t n, const uint8_t *planes, uint8_t *bench)
-    void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums)
+    void set_value(double* table, int n_leaves, int leaf, double value)
+    void do_units(int n_rows, const unit* units, int64_t n, const uint8_t* planes, uint8_t* bench)
+    void add_values(int n_rows, int n_leaves, const uint8_t* found, const double* table, double* sums)
 
 cdef extern from "model/walking.h" nogil:
     enum:
@@ -53,12 +53,12 @@ cdef extern from "model/walking.h" nogil:
     ctypedef struct walk_node:
         pass
     ctypedef struct category_sets:
-        const uint32_t *plane
-        const uint32_t *bits
+        const uint32_t* plane
+        const uint32_t* bits
     walk_node make_walk_node(uint32_t child, uint32_t plane, uint32_t code)
     void walk(
-        const walk_node *nodes, const category_sets *sets, int64_t depth, const uint8_t *planes,
-        const uint32_t *row, uint32_t *at,
+        const walk_node* nodes, const category_sets* sets, int64_t depth, const uint8_t* planes,
+        const uint32_t* row, uint32_t* at,
     )
 
 ctypedef fused integer:
@@ -126,7 +126,7 @@ def lay_out_walks(
     """Write each tree layer by layer, so that siblings and the nodes that most rows visit lie together."""
     cdef Py_ssize_t t
     cdef int64_t i, k, begin, end
-    cdef walk_node *to = <walk_node *> run_in(walk_nodes, 0)
+    cdef walk_node* to = <walk_node*> run_in(walk_nodes, 0)
     cdef int64_t[::1] source = np.empty(nodes.shape[0], np.int64)
     with nogil:
         for t in range(tree_offsets.shape[0] - 1):
@@ -153,7 +153,7 @@ def group_trees(Plan[::1] plans, const uint8_t[::1] in_units, Group[::1] groups)
     """
     cdef Py_ssize_t t, n = 0
     cdef int64_t together = 0, n_nodes = 0, n_values = 0
-    cdef Group *group = NULL
+    cdef Group* group = NULL
     for t in range(plans.shape[0]):
         plans[t].table = n_values
         if in_units[t]:
@@ -215,10 +215,10 @@ def write_units(
         size = max(size, tree_offsets[stop] - tree_offsets[first])
     cdef uint8_t[::1] cut_bytes = np.empty(size * sizeof(Cut), np.uint8)
     cdef uint8_t[::1] draft_bytes = np.empty(size * sizeof(Draft), np.uint8)
-    cdef Cut *cuts = <Cut *> run_in(cut_bytes, 0)
-    cdef Draft *drafts = <Draft *> run_in(draft_bytes, 0)
+    cdef Cut* cuts = <Cut*> run_in(cut_bytes, 0)
+    cdef Draft* drafts = <Draft*> run_in(draft_bytes, 0)
     cdef int32_t[:, ::1] scratch = np.empty((3, (size + 1) * MOST_SHAPES), np.int32)
-    cdef unit *to = <unit *> line_in(units, 0)
+    cdef unit* to = <unit*> line_in(units, 0)
     with nogil:
         for g in range(groups.shape[0]):
             first, stop = groups[g].first_tree, groups[g].first_tree + groups[g].n_trees
@@ -246,13 +246,13 @@ def write_units(
     return n_units, most, bench_size
 
 
-cdef void count_units(const Node *nodes, int64_t n_nodes, int most_questions, Cut *cuts) noexcept nogil:
+cdef void count_units(const Node* nodes, int64_t n_nodes, int most_questions, Cut* cuts) noexcept nogil:
     cdef int64_t i
     cdef int q, r, s, t, units
     cdef int fewest
-    cdef Cut *cut
-    cdef const Cut *left
-    cdef const Cut *right
+    cdef Cut* cut
+    cdef const Cut* left
+    cdef const Cut* right
     for i in range(n_nodes - 1, -1, -1):
         cut = &cuts[i]
         for q in range(MOST_QUESTIONS + 1):
@@ -279,16 +279,16 @@ cdef void count_units(const Node *nodes, int64_t n_nodes, int most_questions, Cu
 
 # A tree that is cut into units.
 cdef struct Source:
-    const Node *nodes
-    const uint32_t *planes             # the plane of each inner node
-    const uint8_t *codes
-    const Cut *cuts
+    const Node* nodes
+    const uint32_t* planes             # the plane of each inner node
+    const uint8_t* codes
+    const Cut* cuts
     int32_t n_leaves
-    double *table                      # OUT
+    double* table                      # OUT
 
 
-cdef int64_t draft_tree(const Source *tree, uint8_t number, Draft *drafts, int64_t n) noexcept nogil:
-    # Write the drafts of a tree, from the root down, after n others. Return how many there are then.
+cdef int64_t draft_tree(const Source* tree, uint8_t number, Draft* drafts, int64_t n) noexcept nogil:
+    """Write the drafts of a tree, from the root down, after n others. Return how many there are then."""
     cdef int64_t at = n
     if tree.nodes[0].feature < 0:
         set_value(tree.table, 1, 0, tree.nodes[0].value)
@@ -310,8 +310,8 @@ cdef struct Part:
     int n_questions, n_below
 
 
-cdef Part first_part(const Cut *cuts, int64_t node) noexcept nogil:
-    # The part of the first node of a unit: all of the unit.
+cdef Part first_part(const Cut* cuts, int64_t node) noexcept nogil:
+    """The part of the first node of a unit: all of the unit."""
     cdef int q, s
     for q in range(1, MOST_QUESTIONS + 1):
         for s in range(MOST_BELOW + 1):
@@ -320,8 +320,8 @@ cdef Part first_part(const Cut *cuts, int64_t node) noexcept nogil:
     return Part(node, 0, 0)
 
 
-cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noexcept nogil:
-    # The part of the left child. The right child has the rest.
+cdef Part left_part(const Cut* cuts, Part part, int64_t left, int64_t right) noexcept nogil:
+    """The part of the left child. The right child has the rest."""
     cdef int q, s, rest = part.n_questions - 1
     for q in range(rest + 1):
         for s in range(part.n_below + 1):
@@ -333,10 +333,10 @@ cdef Part left_part(const Cut *cuts, Part part, int64_t left, int64_t right) noe
     return Part(left, 0, 0)
 
 
-cdef int64_t draft_unit(const Source *tree, Draft *drafts, int64_t at, int64_t n) noexcept nogil:
-    # Write the questions and the table of a unit. Drafts of the subtrees below it go behind the n that exist.
-    cdef const Node *nodes = tree.nodes
-    cdef Draft *draft = &drafts[at]
+cdef int64_t draft_unit(const Source* tree, Draft* drafts, int64_t at, int64_t n) noexcept nogil:
+    """Write the questions and the table of a unit. Drafts of its subtrees go behind the n that exist."""
+    cdef const Node* nodes = tree.nodes
+    cdef Draft* draft = &drafts[at]
     cdef Part parts[MOST_QUESTIONS]
     cdef Part children[2]                              # the right and the left one: the index is the answer
     cdef int64_t child[MOST_QUESTIONS][2]
@@ -395,13 +395,15 @@ cdef int64_t draft_unit(const Source *tree, Draft *drafts, int64_t at, int64_t n
 
 
 cdef int64_t write_group(
-    Draft *drafts, int64_t n, unit *to, int32_t *begins, int32_t *order, int32_t *free_slots
+    Draft* drafts, int64_t n, unit* to, int32_t* begins, int32_t* order, int32_t* free_slots
 ) noexcept nogil:
-    # Write units by height, then by shape, so that those of one shape are consecutive. Return the length that
-    # the bench must have.
+    """Write units by height, then by shape, so that those of one shape are consecutive.
+
+    Return the length that the bench must have.
+    """
     cdef int64_t i, k, n_keys, n_free = 0, n_slots = 1
     cdef int32_t place, count
-    cdef Draft *draft
+    cdef Draft* draft
     cdef int32_t highest = 0
     for i in range(n - 1, -1, -1):
         draft = &drafts[i]
@@ -452,9 +454,9 @@ def with_planes(const uint64_t[:, ::1] units, const uint32_t[::1] planes):
     cdef Py_ssize_t i
     cdef int q
     cdef uint64_t[:, ::1] found = np.array(units)
-    cdef unit *to
+    cdef unit* to
     for i in range(units.shape[0]):
-        to = <unit *> &found[i, 0]
+        to = <unit*> &found[i, 0]
         for q in range(MOST_QUESTIONS):
             set_plane(to, q, planes[plane_of_question(to, q)])
     return np.asarray(found)
@@ -474,22 +476,22 @@ def make_coders(
 
 
 cdef struct Questions:
-    const Column *columns
+    const Column* columns
     Py_ssize_t n_columns
-    const Plane *planes
+    const Plane* planes
     Py_ssize_t n_planes
-    const uint8_t *answers
+    const uint8_t* answers
     int64_t n_answers          # of each plane: for each code of a category, and for a value that is none
-    const double *categories
-    const uint16_t *category_codes
-    const int32_t *column_of_feature
+    const double* categories
+    const uint16_t* category_codes
+    const int32_t* column_of_feature
     int64_t n_features
-    const uint64_t *coders
+    const uint64_t* coders
     Py_ssize_t coder_words
 
 
-cdef inline int64_t place_of(const double *categories, int64_t n, double x) noexcept nogil:
-    # The place of x among the categories, or -1 if it is none.
+cdef inline int64_t place_of(const double* categories, int64_t n, double x) noexcept nogil:
+    """The place of x among the categories, or -1 if it is none."""
     cdef int64_t low = 0, high = n, middle
     while low < high:
         middle = low + (high - low) // 2
@@ -501,16 +503,16 @@ cdef inline int64_t place_of(const double *categories, int64_t n, double x) noex
 
 
 cdef bint encode_column(
-    const Questions *asked, const Column *column, const floating *values, Py_ssize_t n_rows, uint8_t *codes
+    const Questions* asked, const Column* column, const floating* values, Py_ssize_t n_rows, uint8_t* codes
 ) noexcept nogil:
-    # Write the planes of a column. Return whether a missing value goes left in one: two may differ by it.
+    """Write the planes of a column. Return whether a missing value goes left in one: two may differ by it."""
     cdef Py_ssize_t i
     cdef int32_t p
     cdef uint8_t missing = 0
-    cdef uint8_t *to
-    cdef const uint8_t *counts = NULL
-    cdef const uint8_t *answers
-    cdef const uint64_t *found_by
+    cdef uint8_t* to
+    cdef const uint8_t* counts = NULL
+    cdef const uint8_t* answers
+    cdef const uint64_t* found_by
     cdef uint32_t category[BLOCK_ROWS]
     cdef int64_t place
     category[0] = 0  # for compilers, which do not see that only categories have answers
@@ -539,21 +541,21 @@ cdef bint encode_column(
 
 
 cdef void encode_dense_block(
-    const Questions *asked, const floating *first_row, Py_ssize_t row_stride, Py_ssize_t feature_stride,
-    Py_ssize_t n_rows, uint8_t *codes,
+    const Questions* asked, const floating* first_row, Py_ssize_t row_stride, Py_ssize_t feature_stride,
+    Py_ssize_t n_rows, uint8_t* codes,
 ) noexcept nogil:
     cdef floating values[GROUP_COLUMNS * BLOCK_ROWS]
     cdef Py_ssize_t g, i, j, n, first
     cdef bint missing = False
-    cdef const char *row
+    cdef const char* row
     for g in range((asked.n_columns + GROUP_COLUMNS - 1) // GROUP_COLUMNS):
         first = g * GROUP_COLUMNS
         n = min(<Py_ssize_t> GROUP_COLUMNS, asked.n_columns - first)
         for i in range(n_rows):
-            row = <const char *> first_row + i * row_stride
+            row = <const char*> first_row + i * row_stride
             for j in range(n):
                 values[j * BLOCK_ROWS + i] = (
-                    <const floating *> (row + asked.columns[first + j].feature * feature_stride)
+                    <const floating*> (row + asked.columns[first + j].feature * feature_stride)
                 )[0]
         for j in range(n):
             missing |= encode_column(asked, &asked.columns[first + j], values + j * BLOCK_ROWS, n_rows, codes)
@@ -561,11 +563,13 @@ cdef void encode_dense_block(
 
 
 cdef inline bint scatter(
-    const Questions *asked, const floating *values, const integer *features, int64_t start, int64_t stop,
-    double *to, uint8_t *codes, bint *missing,
+    const Questions* asked, const floating* values, const integer* features, int64_t start, int64_t stop,
+    double* to, uint8_t* codes, bint* missing,
 ) noexcept nogil:
-    # Add a sparse row to its places in the columns of a block, and encode these. Return whether an index of
-    # the row is out of bounds.
+    """Add a sparse row to its places in the columns of a block, and encode these.
+
+    Return whether an index of the row is out of bounds.
+    """
     cdef int64_t i, feature
     cdef int32_t column
     cdef bint outside = False
@@ -585,9 +589,9 @@ cdef inline bint scatter(
 
 
 cdef inline void clear(
-    const Questions *asked, const integer *features, int64_t start, int64_t stop, double *to
+    const Questions* asked, const integer* features, int64_t start, int64_t stop, double* to
 ) noexcept nogil:
-    # Clear the places of a sparse row.
+    """Clear the places of a sparse row."""
     cdef int64_t i
     cdef int32_t column
     for i in range(start, stop):
@@ -598,10 +602,10 @@ cdef inline void clear(
 
 
 cdef int encode_sparse_block(
-    const Questions *asked, const floating *values, const integer *features, const integer *row_offsets,
-    Py_ssize_t n_rows, int64_t n_values, double *dense, const uint8_t *of_zeros, uint8_t *codes,
+    const Questions* asked, const floating* values, const integer* features, const integer* row_offsets,
+    Py_ssize_t n_rows, int64_t n_values, double* dense, const uint8_t* of_zeros, uint8_t* codes,
 ) noexcept nogil:
-    # Encode each value of the block; or, if few are there, those, in a copy of the codes of zeros.
+    """Encode each value of the block; or, if few are there, those, in a copy of the codes of zeros."""
     cdef Py_ssize_t i
     cdef bint missing = False
     cdef int outside = 0
@@ -719,20 +723,20 @@ cdef class Encoder:
 # ---------------------------------------------------------------------------------------------------- scoring
 
 cdef struct Machine:
-    const unit *units[2]
-    const Group *groups
-    const Plan *plans
-    const double *tables
-    const walk_node *nodes
-    const category_sets *sets
-    const double *values
+    const unit* units[2]
+    const Group* groups
+    const Plan* plans
+    const double* tables
+    const walk_node* nodes
+    const category_sets* sets
+    const double* values
     Py_ssize_t few_rows
 
 
 cdef void walk_rows(
-    const Machine *machine, const Plan *plan, const uint8_t *codes, Py_ssize_t n_rows, double *sums
+    const Machine* machine, const Plan* plan, const uint8_t* codes, Py_ssize_t n_rows, double* sums
 ) noexcept nogil:
-    # Walk many rows down one tree.
+    """Walk many rows down one tree."""
     cdef uint32_t at[WALKS]
     cdef uint32_t row[WALKS]
     cdef Py_ssize_t b, i, w
@@ -747,10 +751,10 @@ cdef void walk_rows(
 
 
 cdef void walk_trees(
-    const Machine *machine, int64_t first_tree, int64_t stop_tree, const uint8_t *codes, Py_ssize_t i,
-    double *sums,
+    const Machine* machine, int64_t first_tree, int64_t stop_tree, const uint8_t* codes, Py_ssize_t i,
+    double* sums,
 ) noexcept nogil:
-    # Walk one row down many trees.
+    """Walk one row down many trees."""
     cdef uint32_t at[WALKS]
     cdef uint32_t row[WALKS]
     cdef int64_t b, t, w, n
@@ -770,10 +774,10 @@ cdef void walk_trees(
 
 
 cdef void score_group(
-    const Machine *machine, const Group *group, const unit *units, const uint8_t *codes,
-    Py_ssize_t n_rows, uint8_t *bench, double *sums,
+    const Machine* machine, const Group* group, const unit* units, const uint8_t* codes,
+    Py_ssize_t n_rows, uint8_t* bench, double* sums,
 ) noexcept nogil:
-    cdef const Plan *plan
+    cdef const Plan* plan
     cdef int64_t t
     do_units(<int> n_rows, units + group.first_unit, group.n_units, codes, bench)
     for t in range(group.first_tree, group.first_tree + group.n_trees):
@@ -789,20 +793,20 @@ cdef void score_group(
 
 # Consecutive groups whose units are in the same array.
 cdef struct Run:
-    const Group *groups
+    const Group* groups
     Py_ssize_t n_groups
-    const unit *units[2]
+    const unit* units[2]
 
 
 cdef int plan_runs(
-    const Machine *machine, Py_ssize_t n_groups, int64_t first_tree, int64_t stop_tree,
-    Group *cut, unit *cut_units, Py_ssize_t most_units, Run *runs,
+    const Machine* machine, Py_ssize_t n_groups, int64_t first_tree, int64_t stop_tree,
+    Group* cut, unit* cut_units, Py_ssize_t most_units, Run* runs,
 ) noexcept nogil:
-    # Find the groups of some trees. Of the first and the last group only some units may be needed.
+    """Find the groups of some trees. Of the first and the last group only some units may be needed."""
     cdef Py_ssize_t g = group_of(machine, n_groups, first_tree), begin = g
     cdef Py_ssize_t last = group_of(machine, n_groups, stop_tree - 1)
     cdef int n_runs = 0, n_cut = 0
-    cdef const Group *group
+    cdef const Group* group
     while g <= last:
         group = &machine.groups[g]
         if group.first_tree < first_tree or group.first_tree + group.n_trees > stop_tree:
@@ -823,7 +827,7 @@ cdef int plan_runs(
     return n_runs
 
 
-cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tree) noexcept nogil:
+cdef Py_ssize_t group_of(const Machine* machine, Py_ssize_t n_groups, int64_t tree) noexcept nogil:
     cdef Py_ssize_t low = 0, high = n_groups, middle
     while high - low > 1:
         middle = low + (high - low) // 2
@@ -835,7 +839,7 @@ cdef Py_ssize_t group_of(const Machine *machine, Py_ssize_t n_groups, int64_t tr
 
 
 cdef void cut_group(
-    const unit *units, const Group *group, int64_t first_tree, int64_t stop_tree, Group *cut, unit *kept,
+    const unit* units, const Group* group, int64_t first_tree, int64_t stop_tree, Group* cut, unit* kept,
 ) noexcept nogil:
     cdef int64_t i, tree
     cut[0] = Group(0, 0, max(first_tree, group.first_tree), 0)
@@ -850,25 +854,25 @@ cdef void cut_group(
 # The trees that are added to the sums of rows, and where a thread has the sums and codes of its rows in its
 # scratch, which begins with the bench.
 cdef struct Job:
-    const Run *runs
+    const Run* runs
     int n_runs
-    const uint8_t *codes
+    const uint8_t* codes
     Py_ssize_t n_planes
-    const int64_t *rows          # or NULL: all rows
-    double *sums
+    const int64_t* rows          # or NULL: all rows
+    double* sums
     Py_ssize_t sums_at
     Py_ssize_t codes_at
 
 
 cdef void score_blocks(
-    const Machine *machine, const Job *job, Py_ssize_t first, Py_ssize_t stop, uint8_t *scratch
+    const Machine* machine, const Job* job, Py_ssize_t first, Py_ssize_t stop, uint8_t* scratch
 ) noexcept nogil:
-    # Score the rows first:stop, or rows[first:stop], with as many groups at a time as stay in the cache.
-    cdef uint8_t *bench = scratch
-    cdef double *own_sums = <double *> (scratch + job.sums_at)
-    cdef const uint8_t *own_codes = job.codes + first * job.n_planes
-    cdef const Run *run
-    cdef const uint8_t *block_codes
+    """Score the rows first:stop, or rows[first:stop], with as many groups at a time as stay in the cache."""
+    cdef uint8_t* bench = scratch
+    cdef double* own_sums = <double*> (scratch + job.sums_at)
+    cdef const uint8_t* own_codes = job.codes + first * job.n_planes
+    cdef const Run* run
+    cdef const uint8_t* block_codes
     cdef uint8_t missing
     cdef Py_ssize_t i, block, start, n, g, end, k, n_rows = stop - first
     cdef int64_t n_units
@@ -916,11 +920,11 @@ cdef void score_blocks(
 
 
 cdef void take_rows(
-    const uint8_t *codes, Py_ssize_t n_planes, const int64_t *rows, Py_ssize_t n_rows, uint8_t *to
+    const uint8_t* codes, Py_ssize_t n_planes, const int64_t* rows, Py_ssize_t n_rows, uint8_t* to
 ) noexcept nogil:
     cdef Py_ssize_t block, i, p, n
-    cdef const uint8_t *block_of_row
-    cdef const uint8_t *sources[BLOCK_ROWS]
+    cdef const uint8_t* block_of_row
+    cdef const uint8_t* sources[BLOCK_ROWS]
     cdef uint8_t missing
     for block in range(blocks_of(n_rows)):
         n = min(<Py_ssize_t> BLOCK_ROWS, n_rows - block * BLOCK_ROWS)
@@ -1006,9 +1010,9 @@ cdef class Program:
         self.plans, self.units, self.walks = plans, units, walks
         self.sets = category_sets(run_in(walks.set_planes, 0), line_in(walks.bitsets, 0))
         self.machine = Machine(
-            [<const unit *> block_in(units.units, 0), <const unit *> block_in(units.units, 1)],
+            [<const unit*> block_in(units.units, 0), <const unit*> block_in(units.units, 1)],
             run_in(units.groups, 0),
-            run_in(self.plans, 0), run_in(units.tables, 0), <const walk_node *> run_in(walks.nodes, 0),
+            run_in(self.plans, 0), run_in(units.tables, 0), <const walk_node*> run_in(walks.nodes, 0),
             NULL, run_in(walks.values, 0), few_rows,
         )
         if walks.set_planes.shape[0]:
@@ -1046,7 +1050,7 @@ cdef class Program:
         job.runs = runs
         job.n_runs = plan_runs(
             &self.machine, self.units.groups.shape[0], first_tree, stop_tree, cut,
-            <unit *> line_in(cut_units, 0), self.units.most_units, runs,
+            <unit*> line_in(cut_units, 0), self.units.most_units, runs,
         )
         for i in range(n_threads):
             memset(run_in(scratch, i * per_thread), 0, BLOCK_ROWS)

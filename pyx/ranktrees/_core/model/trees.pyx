@@ -60,17 +60,18 @@ FAULTS = (
     "gain must be finite",
     "count must not be negative",
     "missing_left must be 0 or 1",
+    "cover must be finite and not negative",
     "every node but the root must be the child of exactly one node",
 )
 
 cdef enum:
     NO_FAULT = -1
-    PARENTS = 9
+    PARENTS = 10
 
 
 cdef int fault_of(
-    const Node *node, int64_t index, int64_t size, int64_t n_features, int64_t n_bitsets,
-    const uint8_t *has_categories,
+    const Node* node, int64_t index, int64_t size, int64_t n_features, int64_t n_bitsets,
+    const uint8_t* has_categories,
 ) noexcept nogil:
     cdef bint inner = node.feature != -1
     if node.feature < -1 or node.feature >= n_features:
@@ -91,6 +92,8 @@ cdef int fault_of(
         return 7
     if node.missing_left > 1:
         return 8
+    if not (isfinite(node.cover) and node.cover >= 0):
+        return 9
     return NO_FAULT
 
 
@@ -134,18 +137,18 @@ cdef enum:
     ROWS_PER_BLOCK = 64
 
 cdef struct Model:
-    const Node *nodes
-    const int64_t *tree_offsets
+    const Node* nodes
+    const int64_t* tree_offsets
     Py_ssize_t n_trees
-    const uint32_t *bitsets
+    const uint32_t* bitsets
     int64_t n_words
-    const double *category_values
-    const uint16_t *category_codes
-    const int64_t *category_offsets
+    const double* category_values
+    const uint16_t* category_codes
+    const int64_t* category_offsets
     int64_t n_features
 
 
-cdef inline bint category_goes_left(const Model *model, const Node *node, double x) noexcept nogil:
+cdef inline bint category_goes_left(const Model* model, const Node* node, double x) noexcept nogil:
     cdef:
         int64_t start = model.category_offsets[node.feature]
         int64_t stop = model.category_offsets[node.feature + 1]
@@ -166,16 +169,16 @@ cdef inline bint category_goes_left(const Model *model, const Node *node, double
 
 
 cdef inline int32_t leaf_of_row(
-    const Model *model, const Node *tree, const floating *row, Py_ssize_t feature_stride
+    const Model* model, const Node* tree, const floating* row, Py_ssize_t feature_stride
 ) noexcept nogil:
     cdef:
-        const Node *node
+        const Node* node
         int32_t i = 0
         double x
         bint goes_left
     while tree[i].feature >= 0:
         node = &tree[i]
-        x = (<const floating *> (<const char *> row + node.feature * feature_stride))[0]
+        x = (<const floating*> (<const char*> row + node.feature * feature_stride))[0]
         if x != x:
             goes_left = node.missing_left
         elif node.categories < 0:
@@ -187,35 +190,35 @@ cdef inline int32_t leaf_of_row(
 
 
 cdef inline void walk_block(
-    const Model *model,
-    const floating *first_row,
+    const Model* model,
+    const floating* first_row,
     Py_ssize_t row_stride,
     Py_ssize_t feature_stride,
     Py_ssize_t n_rows,
-    int32_t *leaves,
+    int32_t* leaves,
 ) noexcept nogil:
     cdef:
         Py_ssize_t t, i
-        const Node *tree
-        const floating *row
+        const Node* tree
+        const floating* row
     for t in range(model.n_trees):
         tree = model.nodes + model.tree_offsets[t]
         for i in range(n_rows):
-            row = <const floating *> (<const char *> first_row + i * row_stride)
+            row = <const floating*> (<const char*> first_row + i * row_stride)
             leaves[i * model.n_trees + t] = leaf_of_row(model, tree, row, feature_stride)
 
 
 cdef inline bint scatter(
-    const floating *values,
-    const integer *columns,
+    const floating* values,
+    const integer* columns,
     int64_t start,
     int64_t stop,
     int64_t n_values,
-    double *row,
+    double* row,
     int64_t n_features,
     bint clear,
 ) noexcept nogil:
-    # Add a sparse row to a dense one, or clear it again. Return whether an index of the row is out of bounds.
+    """Add a sparse row to a dense one, or clear it again. Return whether an index is out of bounds."""
     cdef:
         int64_t i, column
         bint outside = False
@@ -233,14 +236,14 @@ cdef inline bint scatter(
 
 
 cdef inline int walk_sparse_block(
-    const Model *model,
-    const floating *values,
-    const integer *columns,
-    const integer *row_offsets,
+    const Model* model,
+    const floating* values,
+    const integer* columns,
+    const integer* row_offsets,
     Py_ssize_t n_rows,
     int64_t n_values,
-    double *dense,
-    int32_t *leaves,
+    double* dense,
+    int32_t* leaves,
 ) noexcept nogil:
     cdef:
         Py_ssize_t i

@@ -26,17 +26,17 @@ INLINE void powers_of_rows(int64_t n_classes, int64_t stride, int64_t n, const d
     for (int64_t i = 0; i < n; i++)
         totals->highest[i] = scores[i];
     for (int64_t k = 1; k < n_classes; k++) {
-        const double *RESTRICT own = scores + k * stride;
+        const double *RESTRICT of_class = scores + k * stride;
         for (int64_t i = 0; i < n; i++)
-            totals->highest[i] = own[i] > totals->highest[i] ? own[i] : totals->highest[i];
+            totals->highest[i] = of_class[i] > totals->highest[i] ? of_class[i] : totals->highest[i];
     }
     for (int64_t i = 0; i < n; i++)
         totals->n_highest[i] = totals->others[i] = 0.0;
     for (int64_t k = 0; k < n_classes; k++) {
-        const double *RESTRICT own = scores + k * stride;
+        const double *RESTRICT of_class = scores + k * stride;
         double *RESTRICT powers = out + k * out_stride;
         for (int64_t i = 0; i < n; i++) {
-            const double below = own[i] - totals->highest[i];
+            const double below = of_class[i] - totals->highest[i];
             const double power = portable_exp_unclipped(below < -700.0 ? -700.0 : below);
             const int is_highest = power >= 1.0;
             powers[i] = power;
@@ -52,9 +52,9 @@ EACH_WIDTH(void, probabilities_of_rows,
     Totals totals;
     powers_of_rows(n_classes, stride, n, scores, stride, probabilities, &totals);
     for (int64_t k = 0; k < n_classes; k++) {
-        double *RESTRICT own = probabilities + k * stride;
+        double *RESTRICT of_class = probabilities + k * stride;
         for (int64_t i = 0; i < n; i++)
-            own[i] /= totals.n_highest[i] + totals.others[i];
+            of_class[i] /= totals.n_highest[i] + totals.others[i];
     }
 }
 

@@ -8,18 +8,19 @@
 
 The delta is the difference of the two grades times the difference of the worths of the two ranks. For NDCG,
 P, R and AUC a rank is worth the same in every ranking. For ERR, AP, RR and PAUC its worth depends on the rows
-above it (`fill_worth`). A query is never shared between threads, and its pairs are added in one fixed order
-(see pairs.h). If all rows of a query have the same score, the query has no order yet, and every order counts
-as equally likely. The expectation over the orders is exact if the worths of the ranks are the same in all of
-them. Otherwise it is estimated by the mean of a few orders drawn at random.
+above it (`fill_worth`). For PAIR_ACCURACY and KENDALL_TAU it is a count of pairs (`fill_balance`). A query is
+never shared between threads, and its pairs are added in one fixed order (see pairs.h). If all rows of a query
+have the same score, the query has no order yet, and every order counts as equally likely. The expectation
+over the orders is exact if the worths of the ranks are the same in all of them. Otherwise it is estimated by
+the mean of a few orders drawn at random.
 """
 import numpy as np
 
 from ranktrees._core.support.threads import AHEAD, room_for_each
 
 from cython.parallel cimport parallel, prange, threadid
-from libc.math cimport INFINITY, fabs, frexp, ldexp
-from libc.stdint cimport int16_t, int64_t, uint8_t, uint64_t
+from libc.math cimport INFINITY, fabs, frexp, ldexp, sqrt
+from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 from ranktrees._core.objectives.dealing cimport Deal
@@ -29,27 +30,30 @@ from ranktrees._core.support.views cimport line_in, run_in
 cdef extern from "objectives/pairs.h" nogil:
     enum: BLOCK, EMPTY_GRADE, RUN
     cpdef enum: LANES
-    enum: PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE
+    enum: PLAIN, SWAPPED, MIXED, SHARED, DIRECTED, GIVEN, HINGE, COUNTED
     ctypedef struct Weighing:
         const float* worth
         const float* risen
         const float* shares
         const float* apart
-        const float* deltas
+        float* deltas
+        int32_t* balance
+        float factor
         float least_gap
         int shuffled
-    void count_above(int64_t n, const double* scores, int16_t* ranks) noexcept
+    void count_above(int64_t n, const double* scores, int16_t* above) noexcept
     void perturb(
         int64_t n, const double* scores, double scale, uint64_t key, uint64_t first, double* out
     ) noexcept
     uint64_t portable_key(uint64_t seed, uint64_t stream) noexcept
+    void fill_counted(int rows, int64_t i, int64_t n, const Weighing* by, const float* grades) noexcept
     double add_pairs(
         int kind, bint spread, bint sized, int64_t n, int64_t top, double sigma, const Weighing* by,
         const double* scores, const float* grades, float* distances, float* exponentials, float* gradients,
         float* hessians,
     ) noexcept
     float weight_of_pair(
-        int kind, float difference, float swap, float turned, float apart, float share, float given
+        int kind, float difference, float swap, float rise, float apart, float share, float given
     ) noexcept
 
 cpdef enum Pairs:  # the weight of a pair (and, for SQUARED_HINGE, another cost)
@@ -60,6 +64,8 @@ cpdef enum Pairs:  # the weight of a pair (and, for SQUARED_HINGE, another cost)
     AP
     RR
     PAUC
+    PAIR_ACCURACY              # by how many pairs are in order, as counted in `fill_balance`
+    KENDALL_TAU
     SQUARED_HINGE = HINGE      # 1
 
 cpdef enum Norm:  # the factor of a query's gradients and hessians; S is the sum of |lambda| over its rows
@@ -74,31 +80,31 @@ cdef enum:
 
 
 cdef struct Ranked:
-    double score
+    double key  # by which rows are ranked: a score, a gain or a grade
     int64_t position
 
 
 cdef inline void sort_run(const double* scores, int64_t start, int64_t n, Ranked* out) noexcept nogil:
     """Sort scores[start:start + n] by counting, then by insertion those that counting did not tell apart."""
-    cdef int16_t ranks[RUN]
-    cdef int16_t places[RUN]  # the next free place for each rank
+    cdef int16_t above[RUN]
+    cdef int16_t places[RUN]  # the next free place for rows with so many above them
     cdef int64_t i, k
     cdef double score
     cdef Ranked row
-    count_above(n, scores + start, ranks)
+    count_above(n, scores + start, above)
     for k in range(n):
         places[k] = k
     for i in range(n):
         score = scores[start + i]
-        k = places[ranks[i]]
-        places[ranks[i]] += 1
-        out[k].score = score if score == score else -INFINITY  # NaN has no place in an order
+        k = places[above[i]]
+        places[above[i]] += 1
+        out[k].key = score if score == score else -INFINITY  # NaN has no place in an order
         out[k].position = start + i
     for i in range(1, n):
-        if out[i - 1].score < out[i].score:
+        if out[i - 1].key < out[i].key:
             row = out[i]
             k = i
-            while k > 0 and out[k - 1].score < row.score:
+            while k > 0 and out[k - 1].key < row.key:
                 out[k] = out[k - 1]
                 k -= 1
             out[k] = row
@@ -112,12 +118,12 @@ cdef inline void merge(const Ranked* rows, Ranked* out, int64_t middle, int64_t 
     """
     cdef int64_t i = 0, j = middle, k = 0, i_end = middle - 1, j_end = n - 1, k_end = n - 1, first, _step
     for _step in range(min(middle, n - middle)):
-        first = rows[i].score >= rows[j].score
+        first = rows[i].key >= rows[j].key
         out[k] = rows[j ^ ((i ^ j) & -first)]  # i if first else j
         i += first
         j += 1 - first
         k += 1
-        first = rows[i_end].score >= rows[j_end].score
+        first = rows[i_end].key >= rows[j_end].key
         out[k_end] = rows[i_end ^ ((i_end ^ j_end) & -first)]  # j_end if first else i_end
         j_end -= first
         i_end -= 1 - first
@@ -263,11 +269,11 @@ def ideals(
         rows = sort_query(run_in(gains, offsets[q]), n, &room)
         sum = 0.0
         for i in range(min(n, discounts.shape[0])):
-            sum = sum + rows[i].score * discounts[i]
+            sum = sum + rows[i].key * discounts[i]
         out[q] = sum
 
 
-cdef struct Task:
+cdef struct Pairing:
     int pairs
     const float* worth   # one per rank; NULL if every pair has weight 1
     const float* apart   # by distance; SWAPS_AND_GAPS only
@@ -291,10 +297,10 @@ cdef inline double normed(int norm, double size) noexcept nogil:
     return (portable_log2(1.0 + size) if norm == LOG else 1.0) / size
 
 
-cdef inline int64_t next_hit(const double* grades, int64_t rank, int64_t n) noexcept nogil:
-    while rank < n and not grades[rank] > 0:
-        rank += 1
-    return rank
+cdef inline int64_t next_hit(const double* grades, int64_t place, int64_t n) noexcept nogil:
+    while place < n and not grades[place] > 0:
+        place += 1
+    return place
 
 
 # A query or all rows. All arrays have one number for each row, in the order of the input.
@@ -333,7 +339,7 @@ cdef inline Query query_from(const Query* rows, int64_t start, int64_t n) noexce
 
 
 cdef void fill_worth(
-    const Task* task, int64_t n, const double* grades,
+    const Pairing* pairing, int64_t n, const double* grades,
     double* worth,    # OUT  one per rank: for a better row that falls from it
     double* risen,    # OUT  one per rank: for a better row that rises to it
     double* shares,   # OUT  ERR only, one per rank up to the truncation: a factor for pairs with i there
@@ -349,13 +355,13 @@ cdef void fill_worth(
     at j. One that falls from i to j loses ``found[i] w[i] - total[i]``, less the same at j. RR: only the
     first two relevant rows matter. PAUC: as AP, in numbers of irrelevant rows.
     """
-    cdef const float* discounts = task.worth
+    cdef const float* discounts = pairing.worth
     cdef int64_t r, first, second, hit, misses = 0, high = 0
     cdef double found = 0.0, total = 0.0, ahead = 0.0, below = 0.0
     for r in range(n, whole_chunks(n)):
         worth[r] = risen[r] = 0.0
-    if task.pairs == ERR:
-        for r in range(min(task.truncation, n)):
+    if pairing.pairs == ERR:
+        for r in range(min(pairing.truncation, n)):
             shares[r] = 1.0 / (1.0 - grades[r])
         total = 1.0
         for r in range(n):
@@ -366,33 +372,74 @@ cdef void fill_worth(
             worth[r] = total
             total += risen[r - 1] * (discounts[r - 1] - discounts[r])
         worth[0] = total
-    elif task.pairs == AP:
+    elif pairing.pairs == AP:
         for r in range(n):  # without a branch, which would often be mispredicted
             worth[r] = found * discounts[r] - total
             risen[r] = (found + 1.0) * discounts[r] - total
             hit = grades[r] > 0
             found += hit
             total += hit * discounts[r]
-    elif task.pairs == RR:
+    elif pairing.pairs == RR:
         first = next_hit(grades, 0, n)
         second = next_hit(grades, first + 1, n)
         for r in range(n):
             risen[r] = discounts[min(r, first)]
             worth[r] = discounts[first] if r <= first else discounts[min(r, second)]
-    elif task.pairs == PAUC:
+    elif pairing.pairs == PAUC:
         for r in range(n):
             high += grades[r] == 0
-        high = min(high, task.at) if task.at > 0 else high
+        high = min(high, pairing.at) if pairing.at > 0 else high
         for r in range(n):
-            worth[r] = -(max(task.low, min(misses + 1, high)) + ahead)
-            risen[r] = -(max(task.low, min(misses, high)) + below)
+            worth[r] = -(max(pairing.low, min(misses + 1, high)) + ahead)
+            risen[r] = -(max(pairing.low, min(misses, high)) + below)
             hit = grades[r] > 0
-            ahead += hit & (task.low <= misses) & (misses < high)
-            below += hit & (task.low < misses) & (misses <= high)
+            ahead += hit & (pairing.low <= misses) & (misses < high)
+            below += hit & (pairing.low < misses) & (misses <= high)
             misses += 1 - hit
 
 
-cdef inline int64_t ranks_that_count(
+cdef void rank_grades(const Query* query, const Room* room, int32_t* places) noexcept nogil:
+    """The place of each row's grade among those of the query, from 1 for the highest: OUT [n]."""
+    cdef Ranked* rows = sort_query(query.grades, query.n, room)
+    cdef int64_t i
+    cdef int32_t place = 1
+    for i in range(query.n):
+        place += i > 0 and rows[i].score != rows[i - 1].score
+        places[rows[i].position] = place
+
+
+cdef inline int32_t count_until(const int32_t* tree, int64_t place) noexcept nogil:
+    cdef int32_t count = 0
+    while place > 0:
+        count += tree[place]
+        place &= place - 1
+    return count
+
+
+cdef double fill_balance(
+    int64_t n, const Ranked* rows,
+    const int32_t* places,   # by row, from `rank_grades`
+    int32_t* tree,           # scratch [n + 1]: of Fenwick, the numbers of rows so far by place
+    int32_t* balance,        # OUT  by rank: the rows above it of a lower grade, less those of a higher grade
+) noexcept nogil:
+    """Count, and return the number of pairs of different grades."""
+    cdef int64_t rank, place
+    cdef int32_t higher, same
+    cdef double pairs = 0.0
+    memset(tree, 0, (n + 1) * sizeof(int32_t))
+    for rank in range(n):
+        place = places[rows[rank].position]
+        higher = count_until(tree, place - 1)
+        same = count_until(tree, place) - higher
+        balance[rank] = <int32_t> rank - same - 2 * higher
+        pairs += rank - same
+        while place <= n:
+            tree[place] += 1
+            place += place & -place
+    return pairs
+
+
+cdef inline int64_t places_that_count(
     int kind, int64_t n, const float* worth, const float* risen
 ) noexcept nogil:
     """The number of upper rows whose pairs can have a weight: behind these, all ranks have the same worth.
@@ -401,20 +448,20 @@ cdef inline int64_t ranks_that_count(
     the pairs are added.
     """
     cdef int64_t r = n
-    if kind != SWAPPED and kind != SHARED and kind != TURNED:
+    if kind != SWAPPED and kind != SHARED and kind != DIRECTED:
         return n
-    while r > 0 and worth[r - 1] == worth[n - 1] and (kind != TURNED or risen[r - 1] == risen[n - 1]):
+    while r > 0 and worth[r - 1] == worth[n - 1] and (kind != DIRECTED or risen[r - 1] == risen[n - 1]):
         r -= 1
     return (r + BLOCK - 1) // BLOCK * BLOCK
 
 
-cdef inline bint is_spread(const Task* task, const Query* query) noexcept nogil:
+cdef inline bint is_spread(const Pairing* pairing, const Query* query) noexcept nogil:
     """Whether weights are divided by the gaps of scores."""
-    return task.least_gap > 0 and not query.undecided
+    return pairing.least_gap > 0 and not query.undecided
 
 
 cdef double add_click_pairs(
-    const Task* task, const Query* query, int kind, int64_t top, const Weighing* by, const Ranked* rows,
+    const Pairing* pairing, const Query* query, int kind, int64_t top, const Weighing* by, const Ranked* rows,
     const Room* room,
 ) noexcept nogil:
     """As add_pairs for a measure, with each pair times the factors of its two rows; also add up the costs.
@@ -425,24 +472,27 @@ cdef double add_click_pairs(
     cdef const float* grades = room.single_grades
     cdef float* gradients = room.gradients
     cdef float* hessians = room.hessians
-    cdef bint spread = is_spread(task, query)
+    cdef bint spread = is_spread(pairing, query)
     cdef int64_t i, j, better, worse, clicked, unclicked
     cdef double size = 0.0, difference, weight, gap, x, small, wrong, curvature, cost
     for i in range(top):
+        if kind == COUNTED:
+            fill_counted(1, i, query.n, by, grades)
         for j in range(i + 1, query.n):
             difference = grades[i] - grades[j]
             if difference == 0:
                 continue
             weight = weight_of_pair(
                 kind, difference, by.worth[i] - by.worth[j],
-                by.risen[i] - by.risen[j] if kind == TURNED else 0.0,
-                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0, 0.0,
+                by.risen[i] - by.risen[j] if kind == DIRECTED else 0.0,
+                by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0,
+                by.deltas[j] if kind == COUNTED else 0.0,
             )
             gap = scores[i] - scores[j]
             weight = fabs(weight) / (by.least_gap + fabs(gap) if spread else 1.0)
             better = i if difference > 0 else j
             worse = j if difference > 0 else i
-            x = task.sigma * (gap if difference > 0 else -gap)
+            x = pairing.sigma * (gap if difference > 0 else -gap)
             small = portable_exp(-fabs(x))
             wrong = (small if x > 0 else 1.0) / (1.0 + small)
             cost = weight * portable_softplus(-x, small)
@@ -459,32 +509,38 @@ cdef double add_click_pairs(
     return size
 
 
-cdef void query_gradients(const Task* task, const Query* query, const Room* room) noexcept nogil:
+cdef void query_gradients(const Pairing* pairing, const Query* query, const Room* room) noexcept nogil:
     """Sum over the pairs of one query. If orders are drawn, take the mean of the sums over these orders."""
-    cdef bint by_rows = task.pairs >= ERR, drawn = query.undecided or task.noise > 0
-    cdef int kind = task.pairs if not by_rows else SHARED if task.pairs == ERR else TURNED
+    cdef bint by_rows = pairing.pairs >= ERR, drawn = query.undecided or pairing.noise > 0
+    cdef bint counted = pairing.pairs == PAIR_ACCURACY or pairing.pairs == KENDALL_TAU
+    cdef int kind = (
+        pairing.pairs if not by_rows else COUNTED if counted else SHARED if pairing.pairs == ERR else DIRECTED
+    )
     cdef double size = 0.0, norm = 1.0, slope = 1.0, weight, gradient, hessian
-    cdef double scale = 1.0 if kind == HINGE else task.sigma, unit = task.unit * query.grade_unit
+    cdef double scale = 1.0 if kind == HINGE else pairing.sigma, unit = pairing.unit * query.grade_unit, pairs
     cdef const double* of_rows = NULL
-    cdef int64_t n = query.n, end = whole_chunks(n), n_orders = task.n_orders if drawn else 1
+    cdef int64_t n = query.n, end = whole_chunks(n), n_orders = pairing.n_orders if drawn else 1
     cdef int64_t i, k, first, position, top
     cdef Weighing by
     cdef Ranked* rows
     if query.undecided:
         n_orders = max(n_orders, UNDECIDED_ORDERS)
-    by.worth = task.worth
+    by.worth = pairing.worth
     if by_rows:
         by.worth = room.single_worth
     by.risen = room.single_risen
     by.shares = room.single_shares
-    by.apart = task.apart
-    by.deltas = NULL
-    by.least_gap = <float>task.least_gap
+    by.apart = pairing.apart
+    by.deltas = room.single_worth  # and the two columns behind it, which hold the other lines of a block
+    by.balance = <int32_t*> room.shares
+    by.least_gap = <float>pairing.least_gap
     by.shuffled = drawn
+    if counted:
+        rank_grades(query, room, <int32_t*> room.risen)
     for k in range(n_orders):
         if drawn:
-            first = k * task.n_rows + query.first_row
-            perturb(n, query.scores, 1.0 if query.undecided else task.noise, task.key, first, room.keys)
+            first = k * pairing.n_rows + query.first_row
+            perturb(n, query.scores, 1.0 if query.undecided else pairing.noise, pairing.key, first, room.keys)
             rows = sort_query(room.keys, n, room)
         else:
             rows = sort_query(query.scores, n, room)
@@ -496,25 +552,30 @@ cdef void query_gradients(const Task* task, const Query* query, const Room* room
         for i in range(n, end):
             room.scores[i] = room.scores[n - 1]
             room.single_grades[i] = EMPTY_GRADE
-        if by_rows:
-            fill_worth(task, n, room.grades, room.worth, room.risen, room.shares)
+        if counted:
+            pairs = fill_balance(n, rows, <int32_t*> room.risen, <int32_t*> room.worth, by.balance)
+            by.factor = 1.0 / pairs
+            if pairing.pairs == KENDALL_TAU:
+                by.factor = 2.0 / sqrt(pairs * (0.5 * n * (n - 1)))
+        elif by_rows:
+            fill_worth(pairing, n, room.grades, room.worth, room.risen, room.shares)
             to_single(room.worth, end, 1.0, room.single_worth)
             to_single(room.risen, end, 1.0, room.single_risen)
             if kind == SHARED:
-                to_single(room.shares, min(task.truncation, n), 1.0, room.single_shares)
-        top = min(task.truncation, n - 1, ranks_that_count(kind, n, by.worth, by.risen))
+                to_single(room.shares, min(pairing.truncation, n), 1.0, room.single_shares)
+        top = min(pairing.truncation, n - 1, places_that_count(kind, n, by.worth, by.risen))
         memset(room.gradients, 0, end * sizeof(float))
         memset(room.hessians, 0, end * sizeof(float))
         if query.clicked != NULL:
-            size += add_click_pairs(task, query, kind, top, &by, rows, room)
+            size += add_click_pairs(pairing, query, kind, top, &by, rows, room)
         else:
             size += add_pairs(
-                kind, is_spread(task, query), task.norm != NONE, n, top, task.sigma, &by,
+                kind, is_spread(pairing, query), pairing.norm != NONE, n, top, pairing.sigma, &by,
                 room.scores, room.single_grades, room.distances, room.exponentials, room.gradients,
                 room.hessians,
             )
         if k == n_orders - 1:
-            norm = normed(task.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
+            norm = normed(pairing.norm, 2.0 * scale * unit * (size / n_orders)) * unit / n_orders
             slope = scale
             of_rows = query.weights
         for i in range(n):
@@ -537,28 +598,28 @@ cdef void query_gradients(const Task* task, const Query* query, const Room* room
 cdef double mean_swap(int64_t n, const float* worth, const float* apart, int64_t top) noexcept nogil:
     """The mean of |worth_i - worth_j| (1 without worths) + apart over pairs of ranks; 0 where i >= top."""
     cdef double below = 0.0, gaps = 0.0, swaps = 0.0
-    cdef int64_t rank, other
+    cdef int64_t place, other
     cdef bint falls = True
-    for rank in range(1, n if worth != NULL else 0):
-        falls &= worth[rank] <= worth[rank - 1]
-    for rank in range(n - 1, -1, -1):
-        if rank < top and worth == NULL:
-            swaps += n - 1 - rank
-        elif rank < top and falls:  # no need to go through all pairs of ranks
-            swaps += (n - 1 - rank) * worth[rank] - below + gaps
-        elif rank < top:
+    for place in range(1, n if worth != NULL else 0):
+        falls &= worth[place] <= worth[place - 1]
+    for place in range(n - 1, -1, -1):
+        if place < top and worth == NULL:
+            swaps += n - 1 - place
+        elif place < top and falls:  # no need to go through all pairs of ranks
+            swaps += (n - 1 - place) * worth[place] - below + gaps
+        elif place < top:
             swaps += gaps
-            for other in range(rank + 1, n):
-                swaps += fabs(<double> worth[rank] - worth[other])
+            for other in range(place + 1, n):
+                swaps += fabs(<double> worth[place] - worth[other])
         if worth != NULL:
-            below += worth[rank]
+            below += worth[place]
         if apart != NULL:
-            gaps += apart[n - rank]
+            gaps += apart[n - place]
     return 2.0 * swaps / (<double>n * (n - 1))
 
 
 cdef void undecided_gradients(
-    const Task* task, const Query* query, const Ranked* rows  # sorted by falling grade
+    const Pairing* pairing, const Query* query, const Ranked* rows  # sorted by falling grade
 ) noexcept nogil:
     """The expected sums over the pairs of a query whose scores are all equal, over all orders of its rows.
 
@@ -566,18 +627,19 @@ cdef void undecided_gradients(
     grades, and from the sums of these grades.
     """
     cdef int64_t n = query.n, first = 0, last, i, position
-    cdef double share = task.unit * mean_swap(n, task.worth, task.apart, min(task.truncation, n - 1))
-    cdef double slope = task.sigma if task.pairs == SQUARED_HINGE else 0.5 * task.sigma
-    cdef double curvature = 1.0 if task.pairs == SQUARED_HINGE else 0.25 * task.sigma * task.sigma
+    cdef int64_t top = min(pairing.truncation, n - 1)
+    cdef double share = pairing.unit * mean_swap(n, pairing.worth, pairing.apart, top)
+    cdef double slope = pairing.sigma if pairing.pairs == SQUARED_HINGE else 0.5 * pairing.sigma
+    cdef double curvature = 1.0 if pairing.pairs == SQUARED_HINGE else 0.25 * pairing.sigma * pairing.sigma
     cdef double total = 0.0, above = 0.0, grade, pull, spread, size = 0.0, norm, weight
     for i in range(n):
-        total += rows[i].score
+        total += rows[i].key
     while first < n:
-        grade = rows[first].score
+        grade = rows[first].key
         last = first
-        while last < n and rows[last].score == grade:
+        while last < n and rows[last].key == grade:
             last += 1
-        if task.worth == NULL:
+        if pairing.worth == NULL:
             pull = (n - last) - first
             spread = (n - last) + first
         else:
@@ -589,24 +651,24 @@ cdef void undecided_gradients(
             query.gradients[rows[i].position] = -slope * share * pull
             query.hessians[rows[i].position] = curvature * share * spread
         first = last
-    norm = normed(task.norm, size)
+    norm = normed(pairing.norm, size)
     for position in range(n):
         weight = norm if query.weights == NULL else norm * query.weights[position]
         query.gradients[position] *= weight
         query.hessians[position] *= weight
 
 
-cdef Task task_of(of):
-    """The part of a task that an objective, an OfPairs, says."""
-    cdef Task task
-    memset(&task, 0, sizeof(task))
-    task.sigma = of.steepness
-    task.least_gap = of.score_gap_norm or 0.0
-    task.norm = Norm[of.query_norm.upper()]
-    task.n_orders = of.n_orders
-    task.noise = of.noise / of.steepness
-    task.unit = 1.0
-    return task
+cdef Pairing pairing_of(of):
+    """The part of a pairing that an objective, an OfPairs, says."""
+    cdef Pairing pairing
+    memset(&pairing, 0, sizeof(pairing))
+    pairing.sigma = of.steepness
+    pairing.least_gap = of.score_gap_norm or 0.0
+    pairing.norm = Norm[of.query_norm.upper()]
+    pairing.n_orders = of.n_orders
+    pairing.noise = of.noise / of.steepness
+    pairing.unit = 1.0
+    return pairing
 
 
 cdef class PairKernel:
@@ -624,7 +686,7 @@ cdef class PairKernel:
         ``steepness``, which for SQUARED_HINGE is the margin. ``score_gap_norm``: the weight of a pair is
         divided by this plus its difference of scores. ``query_norm``, one of `Norm`. ``n_orders`` by noisy
         scores are averaged over if there is ``noise``.
-    rows : bound objective
+    rows : prepared objective
         ``narrow_labels``, ``weights`` or None, ``offsets`` (query q is the rows offsets[q]:offsets[q + 1]),
         the ``deal`` of the queries, and the ``share`` with the number of each query's first row among all.
     truncation : int
@@ -632,7 +694,7 @@ cdef class PairKernel:
     scratch : Scratch
     """
 
-    cdef Task task
+    cdef Pairing pairing
     cdef uint64_t seed
     cdef const double[::1] grades, weights
     cdef const uint8_t[::1] labels
@@ -644,19 +706,19 @@ cdef class PairKernel:
     cdef int n_threads
 
     def __init__(self, pairs, of, rows, int64_t truncation, Scratch scratch):
-        self.task = task_of(of)
-        self.task.pairs, self.task.unit = pairs.kind, pairs.unit
-        self.task.low, self.task.at = pairs.limits
-        self.task.truncation = truncation
+        self.pairing = pairing_of(of)
+        self.pairing.pairs, self.pairing.unit = pairs.kind, pairs.unit
+        self.pairing.low, self.pairing.at = pairs.limits
+        self.pairing.truncation = truncation
         self.seed = of.seed
         self.grades, self.table, self.worth, self.apart = pairs.grades, pairs.table, pairs.worth, pairs.apart
         if self.worth is not None:
-            self.task.worth = &self.worth[0]
+            self.pairing.worth = &self.worth[0]
         if self.apart is not None:
-            self.task.apart = &self.apart[2 * LANES]
+            self.pairing.apart = &self.apart[2 * LANES]
         self.labels = rows.narrow_labels if pairs.grades is None else None
         self.weights, self.offsets, self.first_rows = rows.weights, rows.offsets, rows.share.first_rows
-        self.task.n_rows = rows.share.n_rows or self.offsets[self.offsets.shape[0] - 1]
+        self.pairing.n_rows = rows.share.n_rows or self.offsets[self.offsets.shape[0] - 1]
         self.deal, self.n_threads = rows.deal, rows.n_threads
         self.scratch = scratch
 
@@ -671,7 +733,7 @@ cdef class PairKernel:
         double[:, ::1] out_costs=None,     # OUT  if clicked is given: clicked, unclicked costs of each row
     ):
         """Each row's gradient and hessian: sums of lambda, sigma^2 weight rho (1 - rho) over its pairs."""
-        cdef Task task = self.task
+        cdef Pairing pairing = self.pairing
         cdef Query rows
         if not scores.shape[0]:
             return
@@ -684,12 +746,12 @@ cdef class PairKernel:
             out_costs[:] = 0.0
             rows.clicked, rows.unclicked = run_in(clicked, 0), run_in(unclicked, 0)
             rows.clicked_costs, rows.unclicked_costs = line_in(out_costs, 0), line_in(out_costs, 1)
-        task.key = portable_key(self.seed, stream)
+        pairing.key = portable_key(self.seed, stream)
         self.deal.begin()
         with nogil, parallel(num_threads=self.n_threads):
-            self.work(threadid(), &task, &rows)
+            self.work(threadid(), &pairing, &rows)
 
-    cdef void work(self, int thread, const Task* task, const Query* rows) noexcept nogil:
+    cdef void work(self, int thread, const Pairing* pairing, const Query* rows) noexcept nogil:
         """What one thread does."""
         cdef Room room = self.scratch.of_thread(thread)
         cdef Query query
@@ -701,10 +763,10 @@ cdef class PairKernel:
                 memset(query.hessians, 0, query.n * sizeof(double))
             else:
                 query.undecided = all_equal(query.scores, query.n)
-                if query.undecided and task.pairs < ERR and query.clicked == NULL:
-                    undecided_gradients(task, &query, sort_query(query.grades, query.n, &room))
+                if query.undecided and pairing.pairs < ERR and query.clicked == NULL:
+                    undecided_gradients(pairing, &query, sort_query(query.grades, query.n, &room))
                 else:
-                    query_gradients(task, &query, &room)
+                    query_gradients(pairing, &query, &room)
             q = self.deal.take(thread)
 
     cdef Query query_of(self, int64_t q, const Query* rows, const Room* room) noexcept nogil:
@@ -744,19 +806,19 @@ cdef class PairKernel:
             if not all_equal(run_in(self.grades, start), n):
                 room = self.scratch.of_thread(threadid())
                 rows = sort_query(run_in(scores, start), n, &room)
-                for i in range(min(self.task.truncation, n - 1)):
+                for i in range(min(self.pairing.truncation, n - 1)):
                     a = start + rows[i].position
                     for j in range(i + 1, n):
                         b = start + rows[j].position
                         if self.grades[a] != self.grades[b]:
-                            gap = rows[i].score - rows[j].score
+                            gap = rows[i].key - rows[j].key
                             weight = 0.5 * (self.weights[a] + self.weights[b]) if weighted else 1.0
                             count = count + weight
-                            if self.task.pairs == SQUARED_HINGE:
-                                gap = self.task.sigma - (gap if self.grades[a] > self.grades[b] else -gap)
+                            if self.pairing.pairs == SQUARED_HINGE:
+                                gap = self.pairing.sigma - (gap if self.grades[a] > self.grades[b] else -gap)
                                 cost = cost + weight * (0.5 * gap * gap if gap > 0 else 0.0)
                             else:
-                                gap = self.task.sigma * gap
+                                gap = self.pairing.sigma * gap
                                 small = portable_exp(-gap)
                                 gap = -gap if self.grades[a] > self.grades[b] else gap
                                 cost = cost + weight * portable_softplus(gap, small)
@@ -787,11 +849,11 @@ cdef class GivenPairs:
     scratch : Scratch
     """
 
-    cdef Task task
+    cdef Pairing pairing
     cdef Scratch scratch
 
     def __init__(self, of, Scratch scratch):
-        self.task, self.scratch = task_of(of), scratch
+        self.pairing, self.scratch = pairing_of(of), scratch
 
     def gradients(
         self,
@@ -805,23 +867,23 @@ cdef class GivenPairs:
     ):
         """As those of `PairKernel`, for one query."""
         cdef int64_t n = scores.shape[0], end = whole_chunks(n), i
-        cdef double sigma = self.task.sigma, size, factor, weight
-        cdef bint spread = self.task.least_gap > 0 and not all_equal(run_in(scores, 0), n)
+        cdef double sigma = self.pairing.sigma, size, factor, weight
+        cdef bint spread = self.pairing.least_gap > 0 and not all_equal(run_in(scores, 0), n)
         cdef Room room = self.scratch.of_thread(0)
         cdef Weighing by
         memset(&by, 0, sizeof(by))
-        by.deltas = &deltas[0, 0]
-        by.least_gap = <float>self.task.least_gap
+        by.deltas = <float*> &deltas[0, 0]
+        by.least_gap = <float>self.pairing.least_gap
         by.shuffled = True
         for i in range(end):
             room.scores[i] = scores[min(i, n - 1)]
             room.single_grades[i] = grades[i] if i < n else EMPTY_GRADE
             room.gradients[i] = room.hessians[i] = 0.0
         size = add_pairs(
-            GIVEN, spread, self.task.norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades,
+            GIVEN, spread, self.pairing.norm != NONE, n, n - 1, sigma, &by, room.scores, room.single_grades,
             room.distances, room.exponentials, room.gradients, room.hessians,
         )
-        factor = normed(self.task.norm, 2.0 * sigma * unit * size) * unit
+        factor = normed(self.pairing.norm, 2.0 * sigma * unit * size) * unit
         for i in range(n):
             weight = factor if weights is None else factor * weights[i]
             out_gradients[i] = weight * (sigma * room.gradients[i])

@@ -27,7 +27,7 @@ cdef class Lists:
 
     Parameters
     ----------
-    of : Bound
+    of : PreparedObjective
         ``weights`` or None, ``offsets`` (query q is the rows offsets[q]:offsets[q + 1]), the ``deal`` of the
         queries, and ``n_threads``.
     """
@@ -85,7 +85,7 @@ cdef class Shares(Lists):
         >= 0; the share of a row in its query is proportional to its mass.
     offset : float
         If above 0, a uniform draw is subtracted from each mass, and this is the mean of the draws.
-    of : Bound
+    of : PreparedObjective
         Also the ``seed`` of its objective, if it draws, and its ``share``, with the number of each query's
         first row among all.
     """
@@ -152,7 +152,7 @@ cdef class Centred(Lists):
 
     Parameters
     ----------
-    of : Bound
+    of : PreparedObjective
         Also its ``labels``.
     """
 

@@ -26,15 +26,16 @@
 #define BLOCK 3      /* rows whose pairs are added together */
 #define EMPTY_GRADE -1
 #define RUN 256      /* rows that are ranked by counting; sorted runs are then merged */
-#define RUN_CHUNK 64 /* rows of a run whose ranks are counted together */
+#define RUN_CHUNK 64 /* rows of a run that are counted together */
 
 /* The bits of a double as an integer, in the same order as the doubles, and back. */
 INLINE int64_t in_order(int64_t bits) { return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1); }
 
-/* ranks = for each of up to RUN rows, the number of rows with a higher score, in 15 bits; rows that are equal in
- * these bits share a rank. All pairs of rows are compared, many at once, as a register holds many short numbers. */
-EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t *RESTRICT ranks),
-           (n, scores, ranks)) {
+/* above = for each of up to RUN rows, the number of rows with a higher score, in 15 bits; rows that are equal in
+ * these bits have the same number. All pairs of rows are compared, many at once, as a register holds many short
+ * numbers. */
+EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t *RESTRICT above),
+           (n, scores, above)) {
     int64_t low = INT64_MAX, high = INT64_MIN;
     int32_t wide[RUN];
     int16_t keys[RUN];
@@ -58,7 +59,7 @@ EACH_WIDTH(void, count_above, (int64_t n, const double *RESTRICT scores, int16_t
         for (int64_t j = 0; j < n; j++)
             for (int lane = 0; lane < RUN_CHUNK; lane++)
                 counts[lane] += keys[j] > keys[start + lane];
-        memcpy(ranks + start, counts, sizeof counts);
+        memcpy(above + start, counts, sizeof counts);
     }
 }
 
@@ -109,33 +110,36 @@ INLINE void fill_distances(int64_t i, int64_t n, double sigma, double middle, co
  *   SWAPPED   |grade_i - grade_j| * |worth_i - worth_j|, where worth is that of a rank
  *   MIXED     |grade_i - grade_j| * (|worth_i - worth_j| + apart of the distance j - i)
  *   SHARED    |grade_i - grade_j| * |worth_i - worth_j| * share_i
- *   TURNED    |grade_i - grade_j| * |worth_i - worth_j|, where worth is that of a rank to the better row, which
+ *   DIRECTED  |grade_i - grade_j| * |worth_i - worth_j|, where worth is that of a rank to the better row, which
  *             falls from rank i (worth) or rises to it (risen)
  *   GIVEN     deltas[i][j]
+ *   COUNTED   by how much the swap changes the number of pairs in order less those in disorder, times the factor
  *   HINGE     1; the cost is max(0, sigma - (score_better - score_worse))^2 / 2, that of all other kinds is
  *             log(1 + e^(-sigma (score_better - score_worse)))
  * With spread, the weight is divided by a gap of least_gap + |score_i - score_j|. With sized, |lambda| is summed. */
-enum { PLAIN, SWAPPED, MIXED, SHARED, TURNED, GIVEN, HINGE };
+enum { PLAIN, SWAPPED, MIXED, SHARED, DIRECTED, GIVEN, HINGE, COUNTED };
 
 /* The input for the weights of a query's pairs. Only the arrays that their kind needs are set. */
 typedef struct {
     const float *worth, *risen, *shares; /* one per rank, in whole chunks */
     const float *apart;                  /* apart[d], for d >= -2 * LANES */
-    const float *deltas;                 /* a matrix whose lines are whole chunks */
+    float *deltas;                       /* a matrix whose lines are whole chunks; if COUNTED, of BLOCK lines */
+    int32_t *balance;                    /* of each row: the rows down to it of lower grade, less those of higher */
+    float factor;
     float least_gap;
     int shuffled; /* whether the rows stand in another order than that of their scores */
 } Weighing;
 
 /* The weight of a pair, with the sign of grade_i - grade_j. */
-INLINE float weight_of_pair(int kind, float difference, float swap, float turned, float apart, float share,
+INLINE float weight_of_pair(int kind, float difference, float swap, float rise, float apart, float share,
                             float given) {
     const float sign = (difference > 0 ? 1.0f : 0.0f) - (difference < 0 ? 1.0f : 0.0f);
-    return kind == SWAPPED  ? difference * fabsf(swap)
-           : kind == MIXED  ? difference * (fabsf(swap) + apart)
-           : kind == SHARED ? difference * share * fabsf(swap)
-           : kind == TURNED ? difference * fabsf(difference > 0 ? swap : turned)
-           : kind == GIVEN  ? sign * given
-                            : sign;
+    return kind == SWAPPED                    ? difference * fabsf(swap)
+           : kind == MIXED                    ? difference * (fabsf(swap) + apart)
+           : kind == SHARED                   ? difference * share * fabsf(swap)
+           : kind == DIRECTED                 ? difference * fabsf(difference > 0 ? swap : rise)
+           : kind == GIVEN || kind == COUNTED ? sign * given
+                                              : sign;
 }
 
 /* out[r] = number / by[r], with one division in all, as divisions are the slowest operation here. */
@@ -189,13 +193,15 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
                       int64_t width, float margin, const Weighing *by, const float *RESTRICT distances,
                       const float *RESTRICT grades, const float *RESTRICT exponentials, float *RESTRICT gradients,
                       float *RESTRICT hessians, float *RESTRICT size, Block *RESTRICT block) {
-    const int swaps = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == TURNED;
-    const float *worth = by->worth, *risen = by->risen, *apart = by->apart, *deltas = by->deltas;
+    const int swaps = kind == SWAPPED || kind == MIXED || kind == SHARED || kind == DIRECTED;
+    const int given = kind == GIVEN || kind == COUNTED;
+    const float *worth = by->worth, *risen = by->risen, *apart = by->apart;
+    const float *deltas = given ? by->deltas + (kind == GIVEN ? i * width : 0) : NULL;
     const float *is_below = IS_BELOW + 2 * LANES;
     for (int lane = 0; lane < LANES; lane++) {
         const int64_t j = chunk + lane;
         const float grade = grades[j], lower = exponentials[j], distance = distances[j];
-        const float swap = swaps ? worth[j] : 0.0f, turned = kind == TURNED ? risen[j] : 0.0f;
+        const float swap = swaps ? worth[j] : 0.0f, rise = kind == DIRECTED ? risen[j] : 0.0f;
         float gaps[BLOCK], sums[BLOCK], divisors[BLOCK], parts[BLOCK];
         float gradient = 0.0f, hessian = 0.0f, sizes = 0.0f;
         for (int r = 0; r < rows; r++) {
@@ -206,10 +212,10 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
         if (kind != HINGE)
             divide(rows, ranked ? lower : 1.0f, divisors, parts);
         for (int r = 0; r < rows; r++) {
-            const float own = weight_of_pair(kind, block->grades[r] - grade, block->worth[r] - swap,
-                                             block->risen[r] - turned, kind == MIXED ? apart[j - i - r] : 0.0f,
-                                             block->shares[r], kind == GIVEN ? deltas[(i + r) * width + j] : 0.0f);
-            const float weight = crossed ? own * is_below[j - i - r] : own;
+            const float full = weight_of_pair(kind, block->grades[r] - grade, block->worth[r] - swap,
+                                              block->risen[r] - rise, kind == MIXED ? apart[j - i - r] : 0.0f,
+                                              block->shares[r], given ? deltas[r * width + j] : 0.0f);
+            const float weight = crossed ? full * is_below[j - i - r] : full;
             float lambda, curvature;
             if (kind == HINGE)
                 lambda = hinge_of_pair(grade > EMPTY_GRADE ? weight : 0.0f, margin, block->distances[r] - distance,
@@ -232,6 +238,32 @@ INLINE void add_chunk(int kind, int ranked, int spread, int sized, int rows, int
     }
 }
 
+/* Fill in the deltas of some rows, from row i on, which is the next one. If rows i and j swap, only pairs change in
+ * which one of them and a row from i + 1 to j are: those of j by balance[j], of i by that of a row as i at rank j. */
+INLINE void fill_counted(int rows, int64_t i, int64_t n, const Weighing *by, const float *RESTRICT grades) {
+    const int64_t start = i / LANES * LANES, width = (n + LANES - 1) / LANES * LANES;
+    const float factor = by->factor;
+    int32_t *RESTRICT balance = by->balance;
+    for (int r = 0; r < rows; r++, i++) {
+        float *RESTRICT deltas = by->deltas + r * width;
+        const float grade = grades[i];
+        int32_t as_i = 0;
+        for (int64_t j = start; j <= i; j++)
+            deltas[j] = 0.0f;
+        for (int64_t j = i + 1; j < n; j++) {
+            const int32_t sign = (grades[j] > grade) - (grades[j] < grade);
+            balance[j] -= sign; /* of the rows from i + 1 on, as no pair of those above changes */
+            deltas[j] = (float)sign;
+        }
+        for (int64_t j = i + 1; j < n; j++) {
+            as_i -= (int32_t)deltas[j];
+            deltas[j] = fabsf((float)(balance[j] - as_i)) * factor;
+        }
+        for (int64_t j = n; j < width; j++)
+            deltas[j] = 0.0f;
+    }
+}
+
 /* Add the pairs of some rows, from row i on, with all rows below them. The loads and stores of the rows below, and a
  * division, are shared by these pairs. */
 INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int64_t i, int64_t n, float margin,
@@ -244,8 +276,8 @@ INLINE void add_rows(int kind, int ranked, int spread, int sized, int rows, int6
         block.grades[r] = grades[i + r];
         block.distances[r] = distances[i + r];
         block.exponentials[r] = kind == HINGE ? 0.0f : exponentials[i + r];
-        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE ? 0.0f : by->worth[i + r];
-        block.risen[r] = kind == TURNED ? by->risen[i + r] : 0.0f;
+        block.worth[r] = kind == PLAIN || kind == GIVEN || kind == HINGE || kind == COUNTED ? 0.0f : by->worth[i + r];
+        block.risen[r] = kind == DIRECTED ? by->risen[i + r] : 0.0f;
         block.shares[r] = kind == SHARED ? by->shares[i + r] : 1.0f;
         for (int lane = 0; lane < LANES; lane++)
             block.gradients[r][lane] = block.hessians[r][lane] = 0.0f;
@@ -273,15 +305,19 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
         low = scores[j] < low ? scores[j] : low;
     }
 #define ADD_ROWS(rows)                                                                                       \
+    if (kind == COUNTED)                                                                                      \
+        fill_counted(rows, i, n, by, grades);                                                                 \
     add_rows(kind, ranked, spread, sized, rows, i, n, (float)sigma, by, distances, grades, exponentials,      \
              gradients, hessians, size)
     /* Exponentials from e^-20 to e^20, and gaps that are small enough: no product over a block overflows. */
     if ((kind == HINGE || sigma * (high - low) < 40.0) && high - low < 1e3) {
         fill_distances(0, n, sigma, 0.5 * high + 0.5 * low, scores, distances, exponentials);
-        for (; i + BLOCK <= top; i += BLOCK)
+        for (; i + BLOCK <= top; i += BLOCK) {
             ADD_ROWS(BLOCK);
-        for (; i < top; i++)
+        }
+        for (; i < top; i++) {
             ADD_ROWS(1);
+        }
     }
     for (; i < top; i++) { /* no middle suits all rows, so each has its own */
         fill_distances(i, n, sigma, scores[i], scores, distances, exponentials);
@@ -310,8 +346,9 @@ PAIRS(hinge_pairs, HINGE, 1, 0, 0)
 MEASURED_PAIRS(swapped_pairs, SWAPPED)
 MEASURED_PAIRS(mixed_pairs, MIXED)
 MEASURED_PAIRS(shared_pairs, SHARED)
-MEASURED_PAIRS(turned_pairs, TURNED)
+MEASURED_PAIRS(directed_pairs, DIRECTED)
 MEASURED_PAIRS(given_pairs, GIVEN)
+MEASURED_PAIRS(counted_pairs, COUNTED)
 
 /* Add every pair whose upper row is one of the first `top` rows to the gradients and hessians of its rows. Return
  * the sum of |lambda|, or 0 if it is not asked for. */
@@ -319,14 +356,15 @@ static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64
                                const Weighing *by, const double *scores, const float *grades, float *distances,
                                float *exponentials, float *gradients, float *hessians) {
 #define ADD(name) (spread ? spread_##name : sized || by->shuffled ? sized_##name : name)
-    return (kind == PLAIN    ? plain_pairs
-            : kind == HINGE  ? hinge_pairs
-            : kind == MIXED  ? ADD(mixed_pairs)
-            : kind == SHARED ? ADD(shared_pairs)
-            : kind == TURNED ? ADD(turned_pairs)
-            : kind == GIVEN  ? ADD(given_pairs)
-                             : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, distances, exponentials,
-                                                  gradients, hessians);
+    return (kind == PLAIN      ? plain_pairs
+            : kind == HINGE    ? hinge_pairs
+            : kind == MIXED    ? ADD(mixed_pairs)
+            : kind == SHARED   ? ADD(shared_pairs)
+            : kind == DIRECTED ? ADD(directed_pairs)
+            : kind == GIVEN    ? ADD(given_pairs)
+            : kind == COUNTED  ? ADD(counted_pairs)
+                               : ADD(swapped_pairs))(n, top, sigma, by, scores, grades, distances, exponentials,
+                                                    gradients, hessians);
 #undef ADD
 }
 

@@ -32,7 +32,7 @@ typedef struct {
     int64_t most_features; /* that a line may name */
     int is_single;         /* whether values are rounded to float32 */
     const char *missing;   /* what stands for NaN: texts with a zero byte after each, and another after all */
-} LetorRules;
+} LetorOptions;
 
 INLINE int is_white(char c) { return c == ' ' || (unsigned char)(c - '\t') < 5; }
 
@@ -43,6 +43,21 @@ INLINE int ends_token(const char *p, const char *end) { return is_white(*p) || *
 INLINE const char *end_of_line(const char *p, const char *end) {
     const char *found = memchr(p, '\n', (size_t)(end - p));
     return found ? found : end;
+}
+
+/* Cut a block at ends of lines into n stretches of about equal length. */
+static void cut_block(const char *begin, int64_t n_bytes, int64_t n, LetorStretch *stretches) {
+    const char *at = begin, *end = begin + n_bytes;
+    memset(stretches, 0, (size_t)n * sizeof *stretches);
+    for (int64_t s = 0; s < n; s++) {
+        const char *target = begin + n_bytes * (s + 1) / n;
+        stretches[s].begin = at;
+        if (target > at) {
+            at = end_of_line(target - 1, end);
+            at += at < end;
+        }
+        stretches[s].end = at;
+    }
 }
 
 /* What follows the text for NaN at p, or NULL. */
@@ -69,7 +84,7 @@ INLINE const char *read_feature(const char *p, int64_t *feature) {
 }
 
 /* Read the line at p, which is not blank. Return where it ends, or NULL if it is malformed. */
-INLINE const char *read_row(LetorStretch *s, const LetorRules *rules, const char *p, const char *end) {
+INLINE const char *read_row(LetorStretch *s, const LetorOptions *options, const char *p, const char *end) {
     LetorRow *row = s->rows + s->n_rows;
     int32_t *features = s->features + s->n_pairs;
     double *values = s->values + s->n_pairs;
@@ -97,17 +112,17 @@ INLINE const char *read_row(LetorStretch *s, const LetorRules *rules, const char
         if (*p == '\n' || *p == '#' || p == end)
             break;
         p = read_feature(p, &feature);
-        if (!p || feature <= previous || feature > rules->most_features)
+        if (!p || feature <= previous || feature > options->most_features)
             return NULL;
         double value;
-        const char *after = *rules->missing ? read_missing(p, end, rules->missing) : NULL;
+        const char *after = *options->missing ? read_missing(p, end, options->missing) : NULL;
         if (after)
             value = (double)NAN;
         else {
             after = read_number(p, &value);
             if (!after)
                 return NULL;
-            if (rules->is_single)
+            if (options->is_single)
                 value = (double)(float)value;
             if (isinf(value) && (is_digit(after[-1]) || after[-1] == '.'))
                 return NULL; /* too large, and not spelled as an infinity */
@@ -141,7 +156,7 @@ INLINE const char *read_row(LetorStretch *s, const LetorRules *rules, const char
     return p;
 }
 
-static void read_stretch(LetorStretch *s, const LetorRules *rules, const char *end) {
+static void read_stretch(LetorStretch *s, const LetorOptions *options, const char *end) {
     for (const char *line = s->begin; line < s->end; line++) {
         const char *p = line;
         const int64_t before = s->largest;
@@ -150,7 +165,7 @@ static void read_stretch(LetorStretch *s, const LetorRules *rules, const char *e
         if (*p == '#')
             p = end_of_line(p, end);
         else if (*p != '\n' && p != end)
-            p = read_row(s, rules, p, end);
+            p = read_row(s, options, p, end);
         if (!p) {
             s->problem = line;
             return;

@@ -5,7 +5,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memcmp, memmove, memset
+from libc.string cimport memcmp, memmove
 
 cdef extern from "rows/letor.h" nogil:
     enum:
@@ -31,14 +31,14 @@ cdef extern from "rows/letor.h" nogil:
         const char* line_of_largest
         const char* problem
 
-    ctypedef struct LetorRules:
+    ctypedef struct LetorOptions:
         int64_t most_features
         bint is_single
         const char* missing
 
     bint open_plain_locale()
-    const char* end_of_line(const char* p, const char* end) noexcept
-    void read_stretch(LetorStretch* s, const LetorRules* rules, const char* end) noexcept
+    void cut_block(const char* begin, int64_t n_bytes, int64_t n, LetorStretch* stretches) noexcept
+    void read_stretch(LetorStretch* s, const LetorOptions* options, const char* end) noexcept
     void scan_stretch(LetorStretch* s) noexcept
     bint read_query(const char* p, int64_t n_bytes, int64_t* integer) noexcept
     char* write_text(char* p, const char* text, int64_t n_bytes) noexcept
@@ -62,19 +62,9 @@ if not open_plain_locale():
 
 
 cdef int64_t cut(bytes block, int n_threads, LetorStretch* stretches):
-    """Cut a block at ends of lines into stretches of about equal length. Return how many."""
-    cdef const char* begin = PyBytes_AS_STRING(block)
-    cdef int64_t n_bytes = PyBytes_GET_SIZE(block), s
+    """Cut a block for so many threads. Return into how many stretches."""
     cdef int64_t n = min(n_threads, MOST_STRETCHES)
-    cdef const char* end = begin + n_bytes
-    cdef const char* at = begin
-    for s in range(n):
-        memset(&stretches[s], 0, sizeof(LetorStretch))
-        stretches[s].begin = at
-        if begin + n_bytes * (s + 1) // n > at:
-            at = end_of_line(begin + n_bytes * (s + 1) // n - 1, end)
-            at += at < end
-        stretches[s].end = at
+    cut_block(PyBytes_AS_STRING(block), PyBytes_GET_SIZE(block), n, stretches)
     return n
 
 
@@ -96,7 +86,7 @@ def scan(bytes block, int n_threads):
     return n_rows, n_pairs, largest, place
 
 
-cdef class Lines:
+cdef class LetorLines:
     """The rows of one block of lines after another.
 
     Parameters
@@ -123,7 +113,7 @@ cdef class Lines:
     """
 
     cdef LetorStretch[MOST_STRETCHES] stretches
-    cdef LetorRules rules
+    cdef LetorOptions options
     cdef object room, missing, block
     cdef int64_t n
     cdef readonly int n_threads
@@ -131,7 +121,7 @@ cdef class Lines:
 
     def __init__(self, int64_t most_features, bint is_single, bytes missing):
         self.missing = missing
-        self.rules = LetorRules(most_features, is_single, PyBytes_AS_STRING(missing))
+        self.options = LetorOptions(most_features, is_single, PyBytes_AS_STRING(missing))
 
     cdef make_room(self, int64_t n_bytes):
         """Give each stretch room for what its bytes may hold: a row takes 8 of them, and a pair 4."""
@@ -165,7 +155,7 @@ cdef class Lines:
         for s in prange(
             self.n, nogil=True, num_threads=self.n, use_threads_if=self.n > 1, schedule="static", chunksize=1
         ):
-            read_stretch(&self.stretches[s], &self.rules, end)
+            read_stretch(&self.stretches[s], &self.options, end)
         self.n_rows = self.n_pairs = self.n_stored = self.largest = 0
         self.line_of_largest = self.problem = -1
         for s in range(self.n):

@@ -32,9 +32,9 @@ cdef enum:
 
 def uniforms(uint64_t seed, uint64_t stream, double[::1] out, const int64_t[::1] numbers=None):
     """Draw out[i] from [0, 1) by (seed, stream, numbers[i]), or without numbers by (seed, stream, i)."""
-    cdef const int64_t* own = run_in(numbers, 0) if numbers is not None and numbers.shape[0] else NULL
+    cdef const int64_t* given = run_in(numbers, 0) if numbers is not None and numbers.shape[0] else NULL
     if out.shape[0]:
-        draw_uniforms(portable_key(seed, stream), 0, own, out.shape[0], run_in(out, 0))
+        draw_uniforms(portable_key(seed, stream), 0, given, out.shape[0], run_in(out, 0))
 
 
 def draw_below(
@@ -50,7 +50,7 @@ def draw_below(
     cdef int64_t n = drawn.shape[0], limit = <int64_t>ceil(min(share, 1.0) * 2.0**53)
     cdef int64_t n_stretches = min(n_threads, MOST_STRETCHES), s, n_before = 0
     cdef int64_t[MOST_STRETCHES + 1] first, n_drawn
-    cdef const int64_t* own = run_in(numbers, 0) if numbers is not None and n else NULL
+    cdef const int64_t* given = run_in(numbers, 0) if numbers is not None and n else NULL
     cdef const uint8_t* may = run_in(among, 0) if among is not None and n else NULL
     cdef uint64_t key = portable_key(seed, stream)
     if n == 0:
@@ -62,7 +62,7 @@ def draw_below(
         n_stretches, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"
     ):
         n_drawn[s] = mark_drawn(
-            key, limit, first[s + 1] - first[s], first[s], own + first[s] if own != NULL else NULL,
+            key, limit, first[s + 1] - first[s], first[s], given + first[s] if given != NULL else NULL,
             may + first[s] if may != NULL else NULL, run_in(marks, first[s] // 64),
         )
     for s in range(n_stretches):

@@ -27,18 +27,18 @@
 #define BIT_6(above, PUT) BIT_5(above, PUT) BIT_5((above) << 8 | 6, PUT)
 #define BIT_7(above, PUT) BIT_6(above, PUT) BIT_6((above) << 8 | 7, PUT)
 #define AS_IT_IS(places) (places),
-#define TURNED_ROUND(places) __builtin_bswap64(places),
+#define REVERSED(places) __builtin_bswap64(places),
 static const uint64_t FORWARDS[256] = {BIT_7((uint64_t)0, AS_IT_IS)};
-static const uint64_t BACKWARDS[256] = {BIT_7((uint64_t)0, TURNED_ROUND)};
+static const uint64_t BACKWARDS[256] = {BIT_7((uint64_t)0, REVERSED)};
 
 /* The same for each number from 0 to 15, if a lane takes two places, which stay in their order. */
 #define PAIR_0(above, PUT) PUT(above) PUT((above) << 16 | 0x0100)
 #define PAIR_1(above, PUT) PAIR_0(above, PUT) PAIR_0((above) << 16 | 0x0302, PUT)
 #define PAIR_2(above, PUT) PAIR_1(above, PUT) PAIR_1((above) << 16 | 0x0504, PUT)
 #define PAIR_3(above, PUT) PAIR_2(above, PUT) PAIR_2((above) << 16 | 0x0706, PUT)
-#define PAIRS_TURNED_ROUND(places) __builtin_bswap64(places) ^ 0x0101010101010101ULL,
+#define PAIRS_REVERSED(places) __builtin_bswap64(places) ^ 0x0101010101010101ULL,
 static const uint64_t PAIRS_FORWARDS[16] = {PAIR_3((uint64_t)0, AS_IT_IS)};
-static const uint64_t PAIRS_BACKWARDS[16] = {PAIR_3((uint64_t)0, PAIRS_TURNED_ROUND)};
+static const uint64_t PAIRS_BACKWARDS[16] = {PAIR_3((uint64_t)0, PAIRS_REVERSED)};
 
 FOR_AVX2 INLINE __m256i permuted(__m256i lanes, const uint64_t *places) {
     return _mm256_permutevar8x32_epi32(lanes, _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)places)));

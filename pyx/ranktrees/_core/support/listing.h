@@ -33,9 +33,9 @@ INLINE void list_one_by_one(int64_t n, int64_t first, const uint32_t *rows, cons
                             uint32_t *others) {
     for (int64_t i = 0; i < n; i += 64) {
         const uint64_t all = n - i < 64 ? ((uint64_t)1 << (n - i)) - 1 : ~(uint64_t)0;
-        const uint64_t own = marks ? marks[i / 64] : all;
-        marked = list_bits(own & all, first + i, rows ? rows + i : NULL, marked);
-        others = list_bits(all & ~own, first + i, rows ? rows + i : NULL, others);
+        const uint64_t chosen = marks ? marks[i / 64] : all;
+        marked = list_bits(chosen & all, first + i, rows ? rows + i : NULL, marked);
+        others = list_bits(all & ~chosen, first + i, rows ? rows + i : NULL, others);
     }
 }
 
@@ -53,11 +53,11 @@ FOR_AVX512 static inline void list_by_sixteen(int64_t n, int64_t first, const ui
     const __m512i next = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     for (int64_t i = 0; i < n; i += 16) {
         const __mmask16 all = (__mmask16)(n - i < 16 ? (1u << (n - i)) - 1 : 0xffff);
-        const __mmask16 own = marks ? (__mmask16)(marks[i / 64] >> (i % 64)) & all : all;
+        const __mmask16 chosen = marks ? (__mmask16)(marks[i / 64] >> (i % 64)) & all : all;
         const __m512i row = rows ? _mm512_maskz_loadu_epi32(all, rows + i)
                                  : _mm512_add_epi32(_mm512_set1_epi32((int32_t)(first + i)), next);
-        marked = put_marked(own, row, marked);
-        others = put_marked(all & ~own, row, others);
+        marked = put_marked(chosen, row, marked);
+        others = put_marked(all & ~chosen, row, others);
     }
 }
 
@@ -67,28 +67,28 @@ enum { LISTED_TOGETHER = 512 }; /* rows listed at a time, in buffers that have r
 FOR_AVX2 static void list_by_eight(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks,
                                    uint32_t *marked, uint32_t *others) {
     const __m256i next = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
-    uint32_t own[LISTED_TOGETHER + 8], rest[LISTED_TOGETHER + 8];
+    uint32_t chosen[LISTED_TOGETHER + 8], rest[LISTED_TOGETHER + 8];
     for (int64_t start = 0; start < n; start += LISTED_TOGETHER) {
         const int64_t stop = n - start < LISTED_TOGETHER ? n : start + LISTED_TOGETHER;
-        int64_t n_own = 0, n_rest = 0, i = start;
+        int64_t n_chosen = 0, n_rest = 0, i = start;
         for (; i + 8 <= stop; i += 8) {
             const uint32_t bits = marks ? marks[i / 64] >> (i % 64) & 0xff : 0xff;
             const __m256i row = rows ? _mm256_loadu_si256((const __m256i *)(rows + i))
                                      : _mm256_add_epi32(_mm256_set1_epi32((int32_t)(first + i)), next);
-            _mm256_storeu_si256((__m256i *)(own + n_own), eight_forwards(bits, row));
+            _mm256_storeu_si256((__m256i *)(chosen + n_chosen), eight_forwards(bits, row));
             _mm256_storeu_si256((__m256i *)(rest + n_rest), eight_forwards(bits ^ 0xff, row));
-            n_own += __builtin_popcount(bits);
+            n_chosen += __builtin_popcount(bits);
             n_rest += 8 - __builtin_popcount(bits);
         }
         for (; i < stop; i++) {
             const int is_marked = marks ? marks[i / 64] >> (i % 64) & 1 : 1;
-            own[n_own] = rest[n_rest] = rows ? rows[i] : (uint32_t)(first + i);
-            n_own += is_marked;
+            chosen[n_chosen] = rest[n_rest] = rows ? rows[i] : (uint32_t)(first + i);
+            n_chosen += is_marked;
             n_rest += 1 - is_marked;
         }
-        memcpy(marked, own, n_own * sizeof *own);
+        memcpy(marked, chosen, n_chosen * sizeof *chosen);
         memcpy(others, rest, n_rest * sizeof *rest);
-        marked += n_own;
+        marked += n_chosen;
         others += n_rest;
     }
 }

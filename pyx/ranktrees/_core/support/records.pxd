@@ -154,7 +154,8 @@ cdef struct Node:
     int32_t right
     int32_t categories
     uint8_t missing_left
-    uint8_t unused[7]
+    uint8_t unused[3]
+    float cover
 
 
 # A feature that an ensemble uses, and its planes of codes. first_category is -1 unless its categories are
