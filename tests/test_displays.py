@@ -222,7 +222,9 @@ def test_notebooks_show_graphviz_where_it_is(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("among", ["all", "query"])
 def test_importances_are_bars(ax, among):
-    display = ImportanceDisplay.from_estimator(RANKER, FRAME, LABELS, qid=QID, among=among, most=3, ax=ax)
+    display = ImportanceDisplay.from_estimator(
+        RANKER, FRAME, LABELS, qid=QID, among=among, max_features=3, ax=ax
+    )
     expected = permutation_importance(RANKER, FRAME, LABELS, qid=QID, among=among)
     assert display.result.by_query.tobytes() == expected.by_query.tobytes()
     best = np.argsort(-expected.values)[:3]
@@ -252,8 +254,8 @@ def test_importances_to_trees_need_no_rows(ax):
             ImportanceDisplay.from_estimator(RANKER, **options)
     with pytest.raises(ValueError, match="kind must be 'gain' or 'split'"):
         ImportanceDisplay.from_estimator(RANKER, kind="shap")
-    with pytest.raises(ValueError, match="most=0; expected the number of features to show"):
-        display.plot(most=0)
+    with pytest.raises(ValueError, match="max_features=0; expected the number of features to show"):
+        display.plot(max_features=0)
 
 
 def test_learning_curves(ax):

@@ -65,7 +65,7 @@ class ImportanceDisplay(Display):
         *,
         kind: Literal["permutation", "gain", "split"] = "permutation",
         qid: IdsLike | None = None,
-        most: int = 20,
+        max_features: int = 20,
         ax: Axes | None = None,
         **options: Any,
     ) -> Self:
@@ -79,7 +79,7 @@ class ImportanceDisplay(Display):
             Rows, labels and query ids, as for `permutation_importance`. Only for this kind.
         kind : {"permutation", "gain", "split"}, default="permutation"
             What features are worth to a measure (`permutation_importance`), or to the trees (`importances`).
-        most : int, default=20
+        max_features : int, default=20
             The number of features to show.
         ax : matplotlib Axes, default=None
             The axes to draw on. If None, a new figure is created.
@@ -105,13 +105,15 @@ class ImportanceDisplay(Display):
                     "kind='permutation' needs X and y; expected rows and labels, best of queries that the "
                     "model was not trained on: pass them, or kind='gain'."
                 )
-            return cls(permutation_importance(model, X, y, qid=qid, **options)).plot(ax, most=most)
+            return cls(permutation_importance(model, X, y, qid=qid, **options)).plot(
+                ax, max_features=max_features
+            )
         given = {"X": X, "y": y, "qid": qid} | options
         if ignored := [name for name, value in given.items() if value is not None]:
             raise TypeError(
                 f"{ignored[0]} has no effect with kind={kind!r}; expected kind='permutation' with it."
             )
-        return cls(importances(model, kind)).plot(ax, most=most)
+        return cls(importances(model, kind)).plot(ax, max_features=max_features)
 
 
 class LearningCurvesDisplay(Display):

@@ -92,14 +92,14 @@ class Importances(Tabular):
         order = self._best(None)
         return pd.DataFrame(known, pd.Index(self.names, name="feature")).iloc[order]
 
-    def plot(self, ax: Axes | None = None, *, most: int = 20, **style: Any) -> Axes:
+    def plot(self, ax: Axes | None = None, *, max_features: int = 20, **style: Any) -> Axes:
         """Plot the importances as bars, the highest on top, with their intervals.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             The axes to plot on. If None, a new figure is created.
-        most : int, default=20
+        max_features : int, default=20
             The number of features to show. If there are more, the axis says of how many these are the first.
         **style
             Keyword arguments passed to `matplotlib.axes.Axes.barh`, which draws the bars.
@@ -113,12 +113,14 @@ class Importances(Tabular):
         ImportError
             If matplotlib is not installed.
         ValueError
-            If ``most`` is not a whole number of at least 1.
+            If ``max_features`` is not a whole number of at least 1.
         """
-        if not is_whole(most, 1):
-            raise ValueError(f"most={most!r}; expected the number of features to show, at least 1.")
+        if not is_whole(max_features, 1):
+            raise ValueError(
+                f"max_features={max_features!r}; expected the number of features to show, at least 1."
+            )
         ax = axes_or_new(ax)
-        order = self._best(most)
+        order = self._best(max_features)
         places, values = np.arange(len(order)), self.values[order]
         ends: Any = None
         if self.low is not None and self.high is not None:
