@@ -96,6 +96,11 @@ def test_values_that_are_missing_are_left_out(values):
     assert found.difference == (first + last - 0.75) / 2
 
 
+def test_whole_numbers_of_pandas_are_values():
+    """In pandas 2 they refuse a value for those that are missing, of which there are none."""
+    assert mean_interval(pd.Series([1, 2, 4])) == mean_interval([1, 2, 4])
+
+
 @pytest.mark.parametrize(
     "values", [["0.5", "0.75"], np.array([1 + 2j, 2]), np.array(["2020-01-01", "2020-01-03"], "M8[D]")]
 )

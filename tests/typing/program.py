@@ -26,7 +26,8 @@ from ranktrees import (
     query_scorer,
     train_test_split_by_query,
 )
-from ranktrees.evaluation import Comparison, WorkSaved
+from ranktrees.displays import CutoffDisplay, ImportanceDisplay
+from ranktrees.evaluation import Comparison, Report, WorkSaved
 from ranktrees.measures import NDCG, Measure, ndcg_score
 
 Floats = NDArray[np.float64]
@@ -66,6 +67,9 @@ def forests() -> None:
     X, y, qid = make_ranking(100, random_state=0, return_X_y_qid=True)
     assert_type(X, NDArray[np.float32])
     forest.fit(X, y, qid=qid).rank(X, qid, k=2)
+    display = ImportanceDisplay.from_estimator(forest, X, y, qid=qid, among="query")
+    assert_type(display.plot(color="grey"), ImportanceDisplay)
+    assert_type(CutoffDisplay.from_estimator(forest, X, y, qid=qid, cutoffs=[1, 5]), CutoffDisplay)
 
 
 def runs(path: Path, scores: Floats, qid: list[int], ids: list[str]) -> None:
@@ -89,6 +93,7 @@ def measures(y: Floats, scores: Floats) -> None:
     assert_type(NDCG(y, scores, qid=np.zeros(len(y))), float)
     assert_type(ndcg_score([2, 0, 1], [0.3, 0.2, 0.1], k=2), float)
     assert_type(compare(y, scores, scores, measure=NDCG @ 10, test="bootstrap"), Comparison)
+    assert_type(compare(y, {"a": scores, "b": scores}, measure=[NDCG @ 10, "err"]), Report)
 
 
 def splits(X: Floats, y: Floats, qid: NDArray[np.int64]) -> None:

@@ -246,10 +246,23 @@ THEIRS_OF_MODULES = {
     "n_iter_no_change= of the estimators": ("early_stopping", "EarlyStopping"),
     "verbose= of the estimators": ("log_evaluation",),
     "score_curves(model).plot()": ("plot_metric",),
+    "ImportanceDisplay.from_estimator of ranktrees.displays": ("plot_importance",),
+    "TreeDisplay.from_estimator of ranktrees.displays": ("plot_tree",),
+    "tree_graph of ranktrees.inspection": ("create_tree_digraph", "to_graphviz"),
 }
 
 # Where public names are that the package itself does not have.
-MODULES = ("measures", "datasets", "evaluation", "inspection", "meta", "model", "objectives", "rows")
+MODULES = (
+    "measures",
+    "datasets",
+    "displays",
+    "evaluation",
+    "inspection",
+    "meta",
+    "model",
+    "objectives",
+    "rows",
+)
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(field,))

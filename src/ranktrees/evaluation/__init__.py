@@ -1,11 +1,13 @@
 """How good is a ranking, a model, a choice: curves, comparisons, combinations, splits by query."""
 
 from ranktrees.evaluation.best import best_rows
+from ranktrees.evaluation.calibration import RelevanceCalibration, relevance_calibration
 from ranktrees.evaluation.combining import WeightCurve, optimal_weight, refine_weights
 from ranktrees.evaluation.comparing import (
     Comparison,
     Comparisons,
     MeanInterval,
+    Report,
     compare,
     compare_to_baseline,
     compare_values,
@@ -15,6 +17,7 @@ from ranktrees.evaluation.comparing import (
 )
 from ranktrees.evaluation.cost_curve import CostCurve
 from ranktrees.evaluation.curves import ScoreCurves, score_curves
+from ranktrees.evaluation.cutoffs import CutoffCurves, cutoff_curves
 from ranktrees.evaluation.early_exit import EarlyExit, WorkSaved
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
@@ -36,11 +39,14 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "CostCurve",
+    "CutoffCurves",
     "EarlyExit",
     "MeanInterval",
     "PickedEarlyExit",
     "QueryKFold",
     "QueryShuffleSplit",
+    "RelevanceCalibration",
+    "Report",
     "ScoreCurves",
     "WeightCurve",
     "WorkSaved",
@@ -48,6 +54,7 @@ __all__ = [
     "compare",
     "compare_to_baseline",
     "compare_values",
+    "cutoff_curves",
     "dump_trec_qrels",
     "dump_trec_run",
     "holm",
@@ -60,6 +67,7 @@ __all__ = [
     "pick_early_exit",
     "query_scorer",
     "refine_weights",
+    "relevance_calibration",
     "score_curves",
     "train_test_split_by_query",
 ]

@@ -44,8 +44,10 @@ from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.plotting import axes_or_new
+from ranktrees.support.tables import Tabular, pandas_for
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
@@ -75,7 +77,7 @@ AT_ONCE = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class WeightCurve:
+class WeightCurve(Tabular):
     """A measure as a function of the weight, and its highest point; see `optimal_weight`.
 
     ::
@@ -140,6 +142,24 @@ class WeightCurve:
         at = self.weights[behind - 1] == weight
         values = np.append(self.values, np.nan)
         return np.where(at, self.values_at[behind - 1], values[behind - 1])[()]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the curve as a table with a row for each weight at which the measure changes.
+
+        Returns
+        -------
+        DataFrame
+            The columns are ``weight``, ``at`` (the value of the measure at the weight) and ``behind`` (its
+            value from there to the next weight, missing for the last).
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        behind = np.append(self.values, np.nan)
+        columns = {"weight": self.weights, "at": self.values_at, "behind": behind}
+        return pandas_for("to_frame").DataFrame(columns)
 
     def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
         """Plot the curve, with a dot at the best weight.

@@ -36,9 +36,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import combinations
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -51,10 +52,12 @@ from ranktrees.rows import column_of, ids_of_queries, qid_of, warn_of_order
 from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
-from ranktrees.support.tables import aligned
+from ranktrees.support.plotting import axes_or_new
+from ranktrees.support.tables import Tabular, aligned, pandas_for
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.measures.named import AnyMeasure
@@ -64,6 +67,7 @@ __all__ = [
     "Comparison",
     "Comparisons",
     "MeanInterval",
+    "Report",
     "compare",
     "compare_to_baseline",
     "compare_values",
@@ -128,21 +132,15 @@ def per_query_table(
     >>> mean_interval(table["ours"]["RR"]).mean
     0.75
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("per_query_table returns a pandas DataFrame: pip install pandas") from error
-    one = isinstance(measures, str) or callable(measures)
-    given: Any = [measures] if one else measures
-    chosen = [as_measure(measure) for measure in given]
-    _refuse_namesakes(chosen)
+    pd = pandas_for("per_query_table")
+    chosen = _measures_of(measures)
     if not isinstance(scores, Mapping):
         raise TypeError(
             f"scores is {as_seen(scores)}; expected a dict of the scores of each ranker by its name: "
             "pass {'name': scores}."
         )
     named = {f"scores[{name!r}]": values for name, values in scores.items()}
-    values, order, offsets = _values_of_queries(y_true, named, qid, chosen)
+    values, order, offsets = values_of_queries(y_true, named, qid, chosen)
     columns = {
         (name, repr(measure)): values[of_ranker, measure]
         for name, of_ranker in zip(scores, named, strict=True)
@@ -157,16 +155,21 @@ def per_query_table(
     return table
 
 
-def _refuse_namesakes(measures: Sequence[Measure]) -> None:
-    for name, times in Counter(map(repr, dict.fromkeys(measures))).items():
+def _measures_of(measures: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure]:
+    """The measures, one or several, each of another name."""
+    one = isinstance(measures, str) or callable(measures)
+    given: Any = [measures] if one else measures
+    chosen = [as_measure(measure) for measure in given]
+    for name, times in Counter(map(repr, dict.fromkeys(chosen))).items():
         if times > 1:
             raise ValueError(
                 f"measures has {times} that print as {name}, which is to name one column; expected a "
                 "different name for each: give the functions different names."
             )
+    return chosen
 
 
-def _values_of_queries(
+def values_of_queries(
     y_true: ArrayLike, scores: Mapping[str, ArrayLike], qid: IdsLike | None, measures: Sequence[Measure]
 ) -> tuple[dict[tuple[str, Measure], np.ndarray], np.ndarray | None, np.ndarray]:
     """The values of the queries, as they first appear, for each (name, measure); their order and offsets."""
@@ -232,10 +235,13 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> MeanInterval:
     >>> interval.low < 0.36, interval.n_queries
     (True, 3)
     """
-    numbers = _query_values("values", values)
-    numbers = numbers[~np.isnan(numbers)]
+    given = _query_values("values", values)
+    numbers = given[~np.isnan(given)]
     if len(numbers) < 2:
-        raise ValueError(f"a confidence interval needs at least two queries with a value, got {len(numbers)}")
+        raise ValueError(
+            f"a confidence interval needs at least two queries with a value, got {len(numbers)}"
+            + ": without qid= all rows are one query" * (len(given) == 1)
+        )
     student = _student(numbers, confidence)
     return MeanInterval(student.mean, student.low, student.high, len(numbers))
 
@@ -244,7 +250,7 @@ def mean_interval(values: ArrayLike, confidence: float = 0.95) -> MeanInterval:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Comparison:
+class Comparison(Tabular):
     """The result of `compare`. It prints as a few lines of text.
 
     Attributes
@@ -274,6 +280,10 @@ class Comparison:
         The measure. None if values were compared.
     values_a, values_b : ndarray of float64, shape (n_queries + n_skipped,)
         The values, with the queries in order of first appearance. NaN for queries that were left out.
+    greater_is_better : bool
+        Whether a higher value is a win.
+    names : tuple of two str
+        What a and b are called: "a" and "b", unless several rankers were compared by their names.
     """
 
     mean_a: float
@@ -292,18 +302,118 @@ class Comparison:
     measure: Measure | None
     values_a: NDArray[np.float64] = field(compare=False)
     values_b: NDArray[np.float64] = field(compare=False)
+    greater_is_better: bool = True
+    names: tuple[str, str] = field(default=("a", "b"), compare=False)
 
     def __repr__(self) -> str:
-        what = "values" if self.measure is None else repr(self.measure)
-        left_out = f", {self.n_skipped} left out" if self.n_skipped else ""
+        a, b = self.names
+        both = f"{a} - {b}"
         return (
-            f"{what} of {self.n_queries} queries{left_out}\n"
-            f"a      {self.mean_a:8.4f}\n"
-            f"b      {self.mean_b:8.4f}\n"
-            f"a - b  {self.difference:+8.4f}, {_typed_interval(self)}, p = {_typed(self.p_value)}"
+            f"{self._what} of {_typed_queries(self)}\n"
+            f"{str(a).ljust(len(both))}  {self.mean_a:8.4f}\n"
+            f"{str(b).ljust(len(both))}  {self.mean_b:8.4f}\n"
+            f"{both}  {self.difference:+8.4f}, {_typed_interval(self)}, p = {_typed(self.p_value)}"
             f" by {_TESTS[self.test][0]}\n"
-            f"a is better in {self.wins}, as good in {self.ties}, worse in {self.losses}"
+            f"{a} is better in {self.wins}, as good in {self.ties}, worse in {self.losses}"
         )
+
+    @property
+    def _what(self) -> str:
+        return "values" if self.measure is None else repr(self.measure)
+
+    @property
+    def _is_better(self) -> bool:
+        """Whether a is better than b on average."""
+        return self.difference > 0 if self.greater_is_better else self.difference < 0
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the comparison as a table with a row for each ranker.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by the name of the ranker, a first, with the columns ``mean``, ``difference``, ``low`` and
+            ``high`` (the ends of the interval), ``p_value``, ``wins``, ``ties`` and ``losses``. All but
+            ``mean`` are missing for b.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from ranktrees.evaluation import compare_values
+        >>> found = compare_values([0.9, 0.8, 0.7, 0.9, 0.6], [0.7, 0.7, 0.6, 0.5, 0.6])
+        >>> print(found.to_frame()[["mean", "difference", "wins", "ties"]])
+                mean  difference  wins  ties
+        ranker
+        a       0.78        0.16     4     1
+        b       0.62         NaN  <NA>  <NA>
+        """
+        a, b = self.names
+        return _frame_of([(a, self.mean_a, self, self.p_value), (b, self.mean_b, None, None)])
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Plot the difference on each query, from the clearest win of a to its clearest loss.
+
+        The line and the band are the mean difference and its interval.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            The axes to plot on. If None, a new figure is created.
+        **style
+            Keyword arguments passed to `matplotlib.axes.Axes.stairs`, which draws the differences.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_or_new(ax)
+        a, b = self.names
+        sign = 1 if self.greater_is_better else -1
+        wins = sign * (self.values_a - self.values_b)
+        wins = -np.sort(-wins[~np.isnan(wins)])
+        edges = np.arange(len(wins) + 1)
+        for color, side, better, n in (("C0", wins > 0, a, self.wins), ("C1", wins < 0, b, self.losses)):
+            label = f"{better} is better: {n}"
+            drawn: dict[str, Any] = {"fill": True, "color": color, "label": label} | style
+            ax.stairs(np.where(side, sign * wins, 0.0), edges, **drawn)
+        ax.axhline(0, color="black", linewidth=0.8)
+        ax.axhspan(*self.interval, color="grey", alpha=0.3, linewidth=0)
+        interval = f"mean, {100 * self.confidence:g} % interval"
+        ax.axhline(self.difference, color="grey", linestyle="--", linewidth=1, label=interval)
+        left_out = f", {self.ties} as good" if self.ties else ""
+        ax.set(xlabel=f"{_typed_queries(self)}{left_out}", ylabel=f"{self._what}: {a} - {b}")
+        ax.set_xlim(0, len(wins))
+        ax.legend()
+        return ax
+
+
+def _typed_queries(comparison: Comparison) -> str:
+    left_out = f", {comparison.n_skipped} left out" if comparison.n_skipped else ""
+    return f"{comparison.n_queries} queries{left_out}"
+
+
+def _frame_of(lines: list[tuple[str, float, Comparison | None, float | None]]) -> pd.DataFrame:
+    """A table of rankers: the name, mean, comparison and p-value of each."""
+    pd = pandas_for("to_frame")
+    rows = [
+        (mean, *[math.nan] * 4, *[None] * 3)
+        if found is None
+        else (mean, found.difference, *found.interval, p_value, found.wins, found.ties, found.losses)
+        for _, mean, found, p_value in lines
+    ]
+    counts = ["wins", "ties", "losses"]
+    columns = ["mean", "difference", "low", "high", "p_value", *counts]
+    index = pd.Index([name for name, *_ in lines], name="ranker")
+    return pd.DataFrame(rows, index, columns).astype(dict.fromkeys(counts, "Int64"))
 
 
 def _typed(p_value: float) -> str:
@@ -315,6 +425,22 @@ def _typed_interval(comparison: Comparison) -> str:
     return f"{100 * comparison.confidence:g} % interval {low:+.4f} to {high:+.4f}"
 
 
+@overload
+def compare(
+    y_true: ArrayLike,
+    scores_a: Mapping[str, ArrayLike],
+    scores_b: None = None,
+    *,
+    qid: IdsLike | None = None,
+    measure: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
+    test: Test = "t",
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Report: ...
+
+
+@overload
 def compare(
     y_true: ArrayLike,
     scores_a: ArrayLike,
@@ -326,30 +452,51 @@ def compare(
     confidence: float = 0.95,
     n_resamples: int = 9999,
     random_state: int | np.random.RandomState | None = 0,
-) -> Comparison:
-    """Compare two rankers on the same queries.
+) -> Comparison: ...
+
+
+def compare(
+    y_true: ArrayLike,
+    scores_a: Any,
+    scores_b: ArrayLike | None = None,
+    *,
+    qid: IdsLike | None = None,
+    measure: Any = "ndcg@10",
+    test: Test = "t",
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    random_state: int | np.random.RandomState | None = 0,
+) -> Comparison | Report:
+    """Compare two rankers on the same queries, or each of several with each other.
 
     Parameters
     ----------
     y_true : array-like of shape (n,)
         Labels.
-    scores_a, scores_b : array-like of shape (n,)
-        The scores of the two rankers. Rows with higher scores rank first.
+    scores_a : array-like of shape (n,), or dict of str to array-like of shape (n,)
+        The scores of the first ranker, or those of two or more rankers by their names. Rows with higher
+        scores rank first.
+    scores_b : array-like of shape (n,), default=None
+        The scores of the second ranker, unless ``scores_a`` has those of all.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
     measure : str, Measure or callable, default="ndcg@10"
-        The measure to compare by. Its ``empty_query`` determines whether queries without a relevant row are
-        left out, which is the default, or count as ties.
+        The measure to compare by. For a dict of rankers, also a sequence of measures. Its ``empty_query``
+        determines whether queries without a relevant row are left out, which is the default, or count as
+        ties.
     test, confidence, n_resamples, random_state
         As in `compare_values`.
 
     Returns
     -------
-    Comparison
-        Both means, the mean difference, its interval and its p-value.
+    Comparison or Report
+        Both means, the mean difference, its interval and its p-value. For a dict of rankers, a `Report` with
+        the means of all by all measures, and a `Comparison` of each two.
 
     Raises
     ------
+    TypeError
+        If there is only one ranker, or if ``scores_b`` is given beside a dict.
     ValueError
         If labels, scores, ids or parameters cannot be read, or if fewer than two queries count.
 
@@ -367,22 +514,42 @@ def compare(
     >>> found = compare(y[test], large.predict(X[test]), small.predict(X[test]), qid=qid[test])
     >>> found.p_value < 0.01
     True
+
+    Several rankers by several measures:
+
+    >>> scores = {"large": large.predict(X[test]), "small": small.predict(X[test])}
+    >>> compare(y[test], scores, qid=qid[test], measure=["ndcg@10", "err"])
+    50 queries
+       ranker  NDCG @ 10  ERR
+    a  large   0.6...ᵇ    0.7...ᵇ
+    b  small   0.5...     0.6...
+    a letter: better than that ranker, p < 0.05 by Student's t test, adjusted by Holm
     """
+    options: dict[str, Any] = {
+        "test": test,
+        "confidence": confidence,
+        "n_resamples": n_resamples,
+        "random_state": random_state,
+    }
+    if isinstance(scores_a, Mapping):
+        if scores_b is not None:
+            raise TypeError(
+                f"scores_b is {as_seen(scores_b)}, and scores_a a dict; expected the scores of all rankers "
+                "in the dict: add those of scores_b to it, under a name."
+            )
+        return _report(y_true, scores_a, qid, _measures_of(measure), options)
+    if scores_b is None:
+        raise TypeError(
+            "compare needs the scores of at least two rankers; expected scores_b, or a dict of scores by "
+            "name: pass compare(y, {'ours': scores, 'theirs': others})."
+        )
     measure = as_measure(measure)
     named = {"scores_a": scores_a, "scores_b": scores_b}
-    values, _, _ = _values_of_queries(y_true, named, qid, [measure])
+    values, _, _ = values_of_queries(y_true, named, qid, [measure])
     for (name, _), of_queries in values.items():
         _query_values(f"{measure!r} of {name}", of_queries)
-    resampled: dict[str, Any] = {"n_resamples": n_resamples, "random_state": random_state}
-    return _compare(
-        values["scores_a", measure],
-        values["scores_b", measure],
-        measure,
-        measure.greater_is_better,
-        test=test,
-        confidence=confidence,
-        **resampled,
-    )
+    a, b = values["scores_a", measure], values["scores_b", measure]
+    return _compare(a, b, measure, measure.greater_is_better, **options)
 
 
 def compare_values(
@@ -471,6 +638,7 @@ def _compare(
     confidence: float,
     n_resamples: int,
     random_state: int | np.random.RandomState | None,
+    names: tuple[str, str] = ("a", "b"),
 ) -> Comparison:
     if not isinstance(test, str) or test not in _TESTS:
         raise ValueError(f"test must be one of {', '.join(map(repr, _TESTS))}, got {test!r}")
@@ -512,6 +680,8 @@ def _compare(
         measure=measure,
         values_a=np.where(counts, values_a, np.nan),
         values_b=np.where(counts, values_b, np.nan),
+        greater_is_better=greater_is_better,
+        names=names,
     )
 
 
@@ -598,7 +768,7 @@ _TESTS: dict[str, tuple[str, Any]] = {
 
 
 def _query_values(name: str, values: Any) -> np.ndarray:
-    if hasattr(values, "iloc"):  # of pandas, whose NA is no float
+    if hasattr(values, "iloc") and values.isna().to_numpy().any():  # of pandas, whose NA is no float
         values = values.to_numpy(na_value=np.nan)
     values = numbers_in(name, values, "query")
     if values.ndim != 1 or np.isinf(values).any():
@@ -647,7 +817,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Comparisons(Mapping[str, Comparison]):
+class Comparisons(Tabular, Mapping[str, Comparison]):
     """The result of `compare_to_baseline`: a `Comparison` for each ranker, by its name. It prints as a table.
 
     Attributes
@@ -682,12 +852,62 @@ class Comparisons(Mapping[str, Comparison]):
             values = f"{found.mean_a:.4f}", f"{found.difference:+.4f}", f"{low:+.4f} to {high:+.4f}"
             queries = map(str, (found.wins, found.ties, found.losses))
             lines.append((name, *values, _typed(self.p_values[name]), *queries))
-        left_out = f", {any_one.n_skipped} left out" if any_one.n_skipped else ""
         return (
-            f"{any_one.measure} of {any_one.n_queries} queries{left_out}, against {self.baseline}\n"
+            f"{any_one.measure} of {_typed_queries(any_one)}, against {self.baseline}\n"
             f"{aligned(lines)}\n"
             f"{100 * any_one.confidence:g} % intervals; p by {_TESTS[any_one.test][0]}, adjusted by Holm"
         )
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the comparisons as a table with a row for each ranker.
+
+        Returns
+        -------
+        DataFrame
+            As `Comparison.to_frame`, with the baseline first. The ``p_value`` is adjusted.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        any_one = next(iter(self.values()))
+        others: Any = [(name, found.mean_a, found, self.p_values[name]) for name, found in self.items()]
+        return _frame_of([(self.baseline, any_one.mean_b, None, None), *others])
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Plot the mean difference of each ranker from the baseline, with its interval.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            The axes to plot on. If None, a new figure is created.
+        **style
+            Keyword arguments passed to `matplotlib.axes.Axes.errorbar`, which draws the intervals.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_or_new(ax)
+        places = np.arange(len(self))
+        differences = np.array([found.difference for found in self.values()])
+        intervals = np.array([found.interval for found in self.values()])
+        ends = np.abs(intervals.T - differences)
+        drawn: dict[str, Any] = {"fmt": "o", "color": "C0", "capsize": 3} | style
+        ax.axvline(0, color="grey", linewidth=0.8)
+        ax.errorbar(differences, places, xerr=ends, **drawn)
+        ax.set_yticks(places, list(self))
+        ax.set_ylim(len(self) - 0.5, -0.5)
+        any_one = next(iter(self.values()))
+        interval = f"{100 * any_one.confidence:g} % interval"
+        ax.set_xlabel(f"{any_one.measure}: over {self.baseline}, {interval}")
+        return ax
 
 
 def compare_to_baseline(
@@ -755,18 +975,213 @@ def compare_to_baseline(
             f"ranker, got {seen}"
         )
     options: dict[str, Any] = {
-        "qid": qid,
-        "measure": measure,
         "test": test,
         "confidence": confidence,
         "n_resamples": n_resamples,
         "random_state": random_state,
     }
+    measure = as_measure(measure)
+    against = scores[baseline]
     comparisons = {
-        name: compare(y_true, of_rows, scores[baseline], **options)
+        name: compare(y_true, of_rows, against, qid=qid, measure=measure, **options)
         for name, of_rows in scores.items()
         if name != baseline
     }
+    comparisons = {name: replace(found, names=(name, baseline)) for name, found in comparisons.items()}
     adjusted = holm([found.p_value for found in comparisons.values()])
     p_values = dict(zip(comparisons, adjusted.tolist(), strict=True))
     return Comparisons(baseline=baseline, comparisons=comparisons, p_values=p_values)
+
+
+# ---- each of several rankers against each other ------------------------------------------------------------
+
+# Rankers are called by letters. There is no raised q.
+LETTERS = dict(zip("abcdefghijklmnoprstuvwxyz", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ", strict=True))
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Report(Tabular):
+    """The result of `compare` for several rankers: their means, and which differences are beyond chance.
+
+    It prints as tables in papers do. Each ranker has a letter, and a letter behind a mean says that the mean
+    is better than that of the ranker with this letter, with a p-value below 0.05. A query counts if all
+    rankers have a value for it.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The rankers.
+    measures : tuple of Measure
+        The measures.
+    means : ndarray of float64, shape (n_rankers, n_measures)
+        The means.
+    comparisons : dict of (Measure, str, str) to Comparison
+        For each measure, the comparison of each ranker with each later one.
+    p_values : dict of (Measure, str, str) to float
+        Their p-values, adjusted by `holm` among those of the same measure.
+
+    Examples
+    --------
+    >>> from ranktrees import compare
+    >>> y, qid = [1, 0, 0, 1, 1, 0, 0, 1], [1, 1, 2, 2, 3, 3, 4, 4]
+    >>> scores = {"good": y, "constant": [0] * 8, "bad": [-label for label in y]}
+    >>> report = compare(y, scores, qid=qid, measure=["p@1", "rr"])
+    >>> report
+    4 queries
+       ranker    P @ 1     RR
+    a  good      1.0000ᵇᶜ  1.0000ᵇᶜ
+    b  constant  0.5000ᶜ   0.7500ᶜ
+    c  bad       0.0000    0.5000
+    a letter: better than that ranker, p < 0.05 by Student's t test, adjusted by Holm
+    >>> report.comparisons[as_measure("rr"), "good", "bad"].difference
+    0.5
+    """
+
+    names: tuple[str, ...]
+    measures: tuple[Measure, ...]
+    means: NDArray[np.float64] = field(compare=False)
+    comparisons: dict[tuple[Measure, str, str], Comparison]
+    p_values: dict[tuple[Measure, str, str], float]
+
+    def better_than(self, name: str, measure: AnyMeasure | None = None, max_p: float = 0.05) -> list[str]:
+        """Return the rankers than which one is better beyond chance.
+
+        Parameters
+        ----------
+        name : str
+            The ranker.
+        measure : str or Measure, default=None
+            The measure. If None, the first of the report.
+        max_p : float, default=0.05
+            The p-value below which a difference counts.
+
+        Returns
+        -------
+        list of str
+            In the order of the report.
+        """
+        measure = self.measures[0] if measure is None else as_measure(measure)
+        found = []
+        for other in self.names:
+            for key, is_first in (((measure, name, other), True), ((measure, other, name), False)):
+                if key in self.comparisons and self.p_values[key] < max_p:
+                    comparison = self.comparisons[key]
+                    found += [other] * (comparison.difference != 0 and comparison._is_better == is_first)
+        return found
+
+    def to_frame(self, max_p: float = 0.05) -> pd.DataFrame:
+        """Return the report as a table, as it prints.
+
+        Its ``to_markdown`` and ``to_html`` are those of pandas; for LaTeX, see `to_latex`. The numbers
+        themselves are in ``means``.
+
+        Parameters
+        ----------
+        max_p : float, default=0.05
+            The p-value below which a difference is marked.
+
+        Returns
+        -------
+        DataFrame of str
+            Indexed by the letter, with the columns ``ranker`` and one for each measure.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        columns = ["ranker", *map(repr, self.measures)]
+        return pandas_for("to_frame").DataFrame(self._cells(max_p), list(LETTERS)[: len(self.names)], columns)
+
+    def to_latex(self, max_p: float = 0.05, **options: Any) -> str:
+        r"""Return the report as a table of LaTeX.
+
+        Parameters
+        ----------
+        max_p : float, default=0.05
+            The p-value below which a difference is marked.
+        **options
+            Keyword arguments passed to `pandas.io.formats.style.Styler.to_latex`, such as ``caption`` and
+            ``label``. Rules are those of booktabs (``hrules=True``), unless they are given.
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ImportError
+            If pandas or jinja2, which it needs for this, is not installed.
+        """
+        frame = self.to_frame(max_p)
+        frame.iloc[:, 1:] = [line[1:] for line in self._cells(max_p, "$^{{{}}}$".format)]
+        names = frame.columns[:1].tolist()
+        styled = frame.style.format_index(escape="latex", axis="columns").format(escape="latex", subset=names)
+        return str(styled.to_latex(**({"hrules": True} | options)))
+
+    def __repr__(self) -> str:
+        lines = [("", "ranker", *map(repr, self.measures))]
+        lines += [(letter, *cells) for letter, cells in zip(LETTERS, self._cells(0.05), strict=False)]
+        of_measures = {measure: _typed_queries(found) for (measure, *_), found in self.comparisons.items()}
+        queries = "; ".join(f"{measure}: {text}" for measure, text in of_measures.items())
+        if len(set(of_measures.values())) == 1:
+            queries = next(iter(of_measures.values()))
+        test = _TESTS[next(iter(self.comparisons.values())).test][0]
+        table = aligned(lines, len(lines[0]))
+        return f"{queries}\n{table}\na letter: better than that ranker, p < 0.05 by {test}, adjusted by Holm"
+
+    def _cells(self, max_p: float, raised: Any = None) -> list[tuple[str, ...]]:
+        """For each ranker, its name and its means, with the letters of those it is better than."""
+        letter_of = dict(zip(self.names, LETTERS, strict=False))
+        raised = raised or (lambda letters: "".join(LETTERS[letter] for letter in letters))
+
+        def cell(name: str, measure: Measure, mean: float) -> str:
+            letters = "".join(letter_of[other] for other in self.better_than(name, measure, max_p))
+            return f"{mean:.4f}" + (raised(letters) if letters else "")
+
+        return [
+            (name, *map(cell, [name] * len(means), self.measures, means))
+            for name, means in zip(self.names, self.means, strict=True)
+        ]
+
+
+def _report(
+    y_true: ArrayLike,
+    scores: Mapping[str, ArrayLike],
+    qid: IdsLike | None,
+    measures: Sequence[Measure],
+    options: Mapping[str, Any],
+) -> Report:
+    if not 2 <= len(scores) <= len(LETTERS):
+        raise ValueError(
+            f"scores_a has {len(scores)} rankers; expected from 2 to {len(LETTERS)}: to compare "
+            "more, choose a baseline, and call compare_to_baseline."
+        )
+    if not measures:
+        raise ValueError("measure is empty; expected one or more, such as 'ndcg@10'.")
+    named = {f"scores_a[{name!r}]": of_rows for name, of_rows in scores.items()}
+    values, _, _ = values_of_queries(y_true, named, qid, measures)
+    comparisons: dict[tuple[Measure, str, str], Comparison] = {}
+    p_values: dict[tuple[Measure, str, str], float] = {}
+    means = []
+    for measure in measures:
+        table = np.array([_query_values(f"{measure!r} of {name}", values[name, measure]) for name in named])
+        table[:, np.isnan(table).any(axis=0)] = np.nan
+        found = {
+            (measure, a, b): _compare(
+                values_a, values_b, measure, measure.greater_is_better, names=(a, b), **options
+            )
+            for (a, values_a), (b, values_b) in combinations(zip(scores, table, strict=True), 2)
+        }
+        comparisons |= found
+        adjusted = holm([each.p_value for each in found.values()])
+        p_values |= dict(zip(found, adjusted.tolist(), strict=True))
+        of_first = list(found.values())[: len(scores) - 1]
+        means.append([of_first[0].mean_a, *(each.mean_b for each in of_first)])
+    return Report(
+        names=tuple(scores),
+        measures=tuple(measures),
+        means=np.array(means).T,
+        comparisons=comparisons,
+        p_values=p_values,
+    )

@@ -10,8 +10,10 @@ import numpy as np
 
 from ranktrees.evaluation.early_exit import check_early_exit, drop_rows, rows_dropped_last
 from ranktrees.support.plotting import axes_or_new
+from ranktrees.support.tables import Tabular, pandas_for
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -22,7 +24,7 @@ __all__ = ["CostCurve", "cost_curve_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class CostCurve:
+class CostCurve(Tabular):
     """Cost against quality as trees are added, as returned by a model's ``cost_curve``.
 
     Attributes
@@ -55,6 +57,24 @@ class CostCurve:
             return "CostCurve(no trees)"
         cost, value = (f"{each[0]:.4g} ... {each[-1]:.4g}" for each in (self.cost, self.value))
         return f"CostCurve({len(self.n_trees)} trees: cost {cost}, {self.measure} {value})"
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the curve as a table with a row for each number of trees.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by the number of trees, with the columns ``cost`` and that of the measure.
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = pandas_for("to_frame")
+        return pd.DataFrame(
+            {"cost": self.cost, self.measure: self.value}, pd.Index(self.n_trees, name="trees")
+        )
 
     def plot(self, ax: Axes | None = None, **line: Any) -> Axes:
         """Plot the value of the measure over the cost, from the first tree to the last.

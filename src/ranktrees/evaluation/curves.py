@@ -20,8 +20,10 @@ from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.plotting import axes_or_new
 from ranktrees.support.spelling import spelt
+from ranktrees.support.tables import Tabular, pandas_for
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
@@ -31,11 +33,10 @@ __all__ = ["ScoreCurves", "score_curves"]
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScoreCurves:
+class ScoreCurves(Tabular):
     """The result of `score_curves`: a curve for each set of rows and each measure.
 
-    ``curves["validation", "ndcg@10"]`` is an array, and ``pandas.DataFrame(curves.values, curves.n_trees)``
-    is a table of all curves.
+    ``curves["validation", "ndcg@10"]`` is an array, and ``curves.to_frame()`` a table of all curves.
 
     Attributes
     ----------
@@ -108,6 +109,27 @@ class ScoreCurves:
         is_error = isinstance(followed, str) or not followed.greater_is_better
         best = int(np.nanargmin(values) if is_error else np.nanargmax(values))
         return int(self.n_trees[best]), float(values[best])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the curves as a table with a row for each point.
+
+        Returns
+        -------
+        DataFrame
+            Indexed by the number of trees, with a column for each (set, measure).
+
+        Raises
+        ------
+        ImportError
+            If pandas is not installed.
+        """
+        pd = pandas_for("to_frame")
+        columns = [(name, str(measure)) for name, measure in self.values]
+        return pd.DataFrame(
+            np.column_stack(list(self.values.values())),
+            pd.Index(self.n_trees, name="trees"),
+            pd.MultiIndex.from_tuples(columns, names=["set", "measure"]),
+        )
 
     def plot(self, measure: AnyMeasure | None = None, ax: Axes | None = None, **style: Any) -> Axes:
         """Plot the curves of a measure, with a dot where each is best.

@@ -9,6 +9,7 @@ import numpy as np
 from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.model.ensemble import depths_of
 from ranktrees.rows.features import names_of
+from ranktrees.support.tables import pandas_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,10 +52,7 @@ def tree_table(model: Any) -> pd.DataFrame:
     >>> int(table.loc[table["tree"] == 0, "feature"].count())
     3
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("tree_table returns a pandas DataFrame: pip install pandas") from error
+    pd = pandas_for("tree_table")
     model = fitted_trees(model)
     ensemble = model.ensemble_
     nodes, sizes = ensemble.nodes, np.diff(ensemble.tree_offsets)
