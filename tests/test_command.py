@@ -269,7 +269,6 @@ def test_a_model_tells_what_it_is_made_of(run):
         ("one.xml", dump_ranklib),
         ("one.onnx --dtype float64", dump_onnx),
     ],
-    ids=str,
 )
 def test_models_are_written_in_all_formats(options, written, run):
     pytest.importorskip("onnx")
