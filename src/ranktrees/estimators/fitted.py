@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.estimators.columns import warn_of_lost_levels, with_columns_of
+from ranktrees.estimators.links import name_of, warn_of_lost_link
 from ranktrees.estimators.parameters import KnownParameters, look_up, with_keywords
 from ranktrees.evaluation.best import require_how_many, table_of_best
 from ranktrees.evaluation.cost_curve import cost_curve_of
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from ranktrees.measures.base import Measure
     from ranktrees.measures.named import AnyMeasure
     from ranktrees.model.ensemble import Ensemble
+    from ranktrees.objectives.base import Link
     from ranktrees.rows.data import FitData
     from ranktrees.rows.queries import Queries
     from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
@@ -127,23 +129,36 @@ class FittedTrees(KnownParameters):
         return None
 
     def _finish(self, scores: np.ndarray) -> np.ndarray:
-        """Turn scores into predictions."""
-        return scores
+        """Turn scores into predictions. Those of a ranker are its scores, whatever the loss."""
+        return scores if self._link is None or self._is_ranker else self._link(scores)
+
+    def _taken_by(self, order: bool) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
+        """Return what makes of scores what rows are ranked or measured by, and predictions of that.
+
+        The order of rows is that of scores, if the link rises: probabilities near 1 are equal numbers.
+        """
+        rises = self._link_to_keep(self._link) is not None
+        return (np.asarray, self._finish) if order and rises else (self._finish, np.asarray)
+
+    def _link_to_keep(self, link: Link | None) -> str | None:
+        """Return the name by which the trees keep what turns their scores into predictions."""
+        return None if self._is_ranker else name_of(link)
 
     def _methods(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         """Return how each method of rows makes what it returns of their scores."""
         return {"predict": self._finish}
 
     def save(self, path: PathLike) -> None:
-        r"""Write the trees to a file. They give the same scores as this estimator.
+        """Write the trees to a file, which predicts what this estimator predicts.
 
         Parameters
         ----------
         path : path-like
-            The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the names of
-            the columns, and those levels of category columns that are strings, booleans or numbers; a
-            `FitWarning` names the columns with others. It does not contain the :math:`e^s` or
-            :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
+            The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the link of a
+            Poisson or logistic loss, by which the `EnsembleRanker` predicts counts or, also for a classifier,
+            the probability of the second class; the names of the columns; and those levels of category
+            columns that are strings, booleans or numbers. A `FitWarning` says if a loss of your own has
+            another link, and names the columns with other levels.
 
         Raises
         ------
@@ -154,6 +169,7 @@ class FittedTrees(KnownParameters):
         check_is_fitted(self)
         ensemble = with_columns_of(self, whole_ensemble(self))
         warn_of_lost_levels(self, ensemble)
+        warn_of_lost_link(self)
         ensemble.save(path)
 
     @overload
@@ -188,7 +204,7 @@ class FittedTrees(KnownParameters):
         early_exit: EarlyExit | None = None,
         return_saved: bool = False,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], WorkSaved]:
-        """Return the score of each row.
+        """Return the score of each row or, with a Poisson or logistic loss, what it predicts.
 
         Parameters
         ----------
@@ -233,7 +249,8 @@ class FittedTrees(KnownParameters):
             return self._finish(self._scores(X, rows, n_trees))
         queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit, n_trees)
-        return (scores, saved) if return_saved else scores
+        predictions = self._finish(scores)
+        return (predictions, saved) if return_saved else predictions
 
     @with_keywords
     def rank(
@@ -263,7 +280,8 @@ class FittedTrees(KnownParameters):
         DataFrame
             One line for each row that is returned, with queries in order of first appearance and the best
             rows first. ``query`` is the query id, ``row`` the position in ``X``, ``rank`` the rank counted
-            from 1, and ``score`` that of `predict`. Rows with equal scores are in the order of ``X``.
+            from 1, and ``score`` what `predict` returns. With a Poisson or logistic loss, rows are ranked by
+            their scores before the link. Rows with equal scores are in the order of ``X``.
 
         Raises
         ------
@@ -299,7 +317,9 @@ class FittedTrees(KnownParameters):
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
         ids = qid_of(X) if qid is None else qid
         n_threads = effective_n_threads(self.n_jobs)
-        return table_of_best(scores, saved.dropped_last(scores), queries, ids, k, n_threads)
+        taken, _ = self._taken_by(order=True)
+        ranked = saved.dropped_last(taken(scores))
+        return table_of_best(self._finish(scores), ranked, queries, ids, k, n_threads)
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the rows after each tree.
@@ -370,11 +390,13 @@ class FittedTrees(KnownParameters):
         measure = self._measure()
         needs_queries = self._is_mean_over_queries(measure)
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=needs_queries)
+        taken, _ = self._taken_by(_is_by_order(measure))
         if early_exit is None:
-            scores = self._finish(self._scores(X, data.X))
+            scores = taken(self._scores(X, data.X))
         else:
             queries = (data.order, data.offsets) if data.qid_given else None
             scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
+            scores = taken(scores)
             if measure is not None and measure.by_order and measure.by_query:
                 scores = saved.dropped_last(scores)
         return self._value(measure, data, scores, "signed_mean")
@@ -468,8 +490,9 @@ class FittedTrees(KnownParameters):
                 )
             )
         n_threads = self._threads_to_score(data.X)
+        taken, finish = self._taken_by(_is_by_order(measure))
         return cost_curve_of(
-            map(self._finish, self._stages(X, data.X, n_threads)),
+            map(taken, self._stages(X, data.X, n_threads)),
             costs.after_trees(self.ensemble_, tree_cost)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),
             "score" if measure is None else measure,
@@ -477,6 +500,7 @@ class FittedTrees(KnownParameters):
             (data.order, data.offsets) if data.qid_given else None,
             data.n_rows,
             n_threads,
+            finish,
         )
 
     def _measure(self) -> Measure | None:
@@ -527,6 +551,10 @@ class FittedTrees(KnownParameters):
         importances: Any = sum(ensemble.feature_importances(kind) for ensemble in self._ensembles)
         total = importances.sum()
         return importances / total if total > 0 else importances
+
+
+def _is_by_order(measure: Measure | None) -> bool:
+    return measure is not None and measure.by_order
 
 
 def whole_ensemble(model: Any) -> Ensemble:

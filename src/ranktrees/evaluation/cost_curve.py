@@ -91,6 +91,7 @@ def cost_curve_of(
     queries: Queries | None,
     n_rows: int,
     n_threads: int,
+    finish: Callable[[np.ndarray], np.ndarray],
 ) -> CostCurve:
     """Return the `CostCurve` of one model.
 
@@ -108,6 +109,8 @@ def cost_curve_of(
     early_exit : EarlyExit or None
     queries : tuple of order and offsets, or None
     n_rows, n_threads : int
+    finish : callable
+        Turns scores into predictions, by which rows are dropped.
 
     Returns
     -------
@@ -125,5 +128,5 @@ def cost_curve_of(
             value.append(value_of(rows_dropped_last(scores, seen) if ranks else scores))
         return scores[rows]
 
-    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)
+    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads, finish)
     return CostCurve(str(measure), np.arange(1, len(costs)), np.array(cost), np.array(value))

@@ -351,7 +351,7 @@ def predict(
     start : array-like of shape (n_rows,), default=None
         The scores that the trees are added to, instead of the ensemble's ``base``.
     finish : callable, default=numpy.asarray
-        Turns scores into predictions. Thresholds are compared with predictions, and predictions are returned.
+        Turns scores into predictions, by which rows are dropped. Thresholds are compared with them.
     n_init_trees : int, default=0
         The number of trees at the beginning that every row sees. The trees after them are counted from 0 on.
     n_trees : int, default=None
@@ -375,10 +375,10 @@ def predict(
     def scores_after(rows: Any, first: int, stop: int) -> np.ndarray:
         first, stop = first + n_init_trees if first else 0, stop + n_init_trees
         ensemble.scorer.add(codes, sums, first, stop, None if len(rows) == len(sums) else rows, n_threads)
-        return finish(scoring.scores_of(ensemble, start[rows], sums[rows], stop))
+        return scoring.scores_of(ensemble, start[rows], sums[rows], stop)
 
     n_trees = len(ensemble) - n_init_trees if n_trees is None else n_trees
-    return drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
+    return drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads, finish)
 
 
 def drop_rows(
@@ -389,6 +389,7 @@ def drop_rows(
     queries: Queries | None,
     scores_after: Callable[[Any, int, int], np.ndarray],
     n_threads: int,
+    finish: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> tuple[np.ndarray, WorkSaved]:
     """Return scores and the work saved; ``scores_after(rows, first, stop)`` takes rows through some trees."""
     if early_exit is not None and early_exit.needs_queries and queries is None:
@@ -407,7 +408,7 @@ def drop_rows(
         rows_in.append(len(rows))
         scores[rows] = scores_after(rows, first, stop)
         if early_exit is not None and stop < n_trees:
-            stays = early_exit.stays(stage, scores[rows], offsets, n_threads)
+            stays = early_exit.stays(stage, finish(scores[rows]), offsets, n_threads)
             trees[rows[~stays]] = stop
             rows, offsets = rows[stays], np.concatenate([[0], np.cumsum(stays)])[offsets]
     n_walks = n_rows * (n_init_trees + n_trees)
