@@ -20,6 +20,7 @@ from ranktrees import (
     RecordScorer,
     contributions,
     dump_lightgbm,
+    dump_onnx,
     dump_xgboost,
     make_ranking,
 )
@@ -173,7 +174,7 @@ def test_a_link_of_a_users_own_is_told(tmp_path):
             return 2 * np.exp(scores)
 
     model = HistGBRTRegressor(Twice(), **SMALL).fit(X, Y)
-    for write in (dump_lightgbm, dump_xgboost, HistGBRTRegressor.save):
+    for write in (dump_lightgbm, dump_onnx, dump_xgboost, HistGBRTRegressor.save):
         with pytest.warns(FitWarning, match=r"Twice.inverse_link, by which .* is not written"):
             write(model, tmp_path / "model.json")
     read = EnsembleRanker(Ensemble.load(tmp_path / "model.json"))
