@@ -115,10 +115,13 @@ def test_rows_are_ranked_by_scores_where_probabilities_are_equal(link):
     ranker, scores = EnsembleRanker(steep(link)), steep().predict(X)
     assert len(np.unique(ranker.predict(X))) == (1 if link else len(np.unique(scores)))
     ranked = EnsembleRanker(steep(None))
-    for given in ({}, {"early_exit": EarlyExit(at=[3], threshold=0.5)}):
-        assert_array_equal(ranker.rank(X, QID, **given)["row"], ranked.rank(X, QID)["row"])
-        assert ranker.score(X, Y, qid=QID, **given) == ranked.score(X, Y, qid=QID) > 0.8
-    assert ranker.cost_curve(X, Y, qid=QID, feature_costs=np.ones(6)).value[-1] == ranked.score(X, Y, qid=QID)
+    assert ranker.score(X, Y, qid=QID) > 0.8
+    for early_exit in (None, EarlyExit(at=[3], threshold=0.5), EarlyExit(at=[3], drop=0.5)):
+        given = {"qid": QID, "early_exit": early_exit}
+        assert_array_equal(ranker.rank(X, **given)["row"], ranked.rank(X, **given)["row"])
+        assert ranker.score(X, Y, **given) == ranked.score(X, Y, **given)
+        curve = ranker.cost_curve(X, Y, **given, feature_costs=np.ones(6))
+        assert curve.value[-1] == ranked.score(X, Y, **given)
 
 
 def test_training_follows_rankings_by_scores():

@@ -102,14 +102,13 @@ class FittedTrees(KnownParameters):
         early_exit: EarlyExit | None,
         n_trees: int | None = None,
     ) -> tuple[np.ndarray, WorkSaved]:
-        check_early_exit(early_exit)
         return predict_with_exits(
             early_exit,
             self.ensemble_,
             rows,
             queries,
             start=self._starting_scores(X),
-            finish=self._finish,
+            dropped_by=self._dropped_by(early_exit),
             n_init_trees=self.n_init_trees_,
             n_trees=n_trees,
             n_threads=self._threads_to_score(rows),
@@ -132,13 +131,18 @@ class FittedTrees(KnownParameters):
         """Turn scores into predictions. Those of a ranker are its scores, whatever the loss."""
         return scores if self._link is None or self._is_ranker else self._link(scores)
 
-    def _taken_by(self, order: bool) -> tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]:
-        """Return what makes of scores what rows are ranked or measured by, and predictions of that.
+    def _taken_by(self, order: bool) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what makes of scores what rows are measured by, or ranked if ``order`` is all that counts.
 
         The order of rows is that of scores, if the link rises: probabilities near 1 are equal numbers.
         """
         rises = self._link_to_keep(self._link) is not None
-        return (np.asarray, self._finish) if order and rises else (self._finish, np.asarray)
+        return np.asarray if order and rises else self._finish
+
+    def _dropped_by(self, early_exit: EarlyExit | None) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what makes of scores what rows are dropped by: predictions, or their order."""
+        check_early_exit(early_exit)
+        return self._taken_by(early_exit is not None and early_exit.drop is not None)
 
     def _link_to_keep(self, link: Link | None) -> str | None:
         """Return the name by which the trees keep what turns their scores into predictions."""
@@ -317,8 +321,7 @@ class FittedTrees(KnownParameters):
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
         ids = qid_of(X) if qid is None else qid
         n_threads = effective_n_threads(self.n_jobs)
-        taken, _ = self._taken_by(order=True)
-        ranked = saved.dropped_last(taken(scores))
+        ranked = saved.dropped_last(self._taken_by(order=True)(scores))
         return table_of_best(self._finish(scores), ranked, queries, ids, k, n_threads)
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
@@ -390,7 +393,7 @@ class FittedTrees(KnownParameters):
         measure = self._measure()
         needs_queries = self._is_mean_over_queries(measure)
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=needs_queries)
-        taken, _ = self._taken_by(_is_by_order(measure))
+        taken = self._taken_by(_is_by_order(measure))
         if early_exit is None:
             scores = taken(self._scores(X, data.X))
         else:
@@ -490,9 +493,8 @@ class FittedTrees(KnownParameters):
                 )
             )
         n_threads = self._threads_to_score(data.X)
-        taken, finish = self._taken_by(_is_by_order(measure))
         return cost_curve_of(
-            map(taken, self._stages(X, data.X, n_threads)),
+            self._stages(X, data.X, n_threads),
             costs.after_trees(self.ensemble_, tree_cost)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),
             "score" if measure is None else measure,
@@ -500,7 +502,8 @@ class FittedTrees(KnownParameters):
             (data.order, data.offsets) if data.qid_given else None,
             data.n_rows,
             n_threads,
-            finish,
+            self._taken_by(_is_by_order(measure)),
+            self._dropped_by(early_exit),
         )
 
     def _measure(self) -> Measure | None:
