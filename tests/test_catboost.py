@@ -49,6 +49,25 @@ def test_a_ranker_and_a_classifier_of_catboost():
     assert_same(load_catboost(classifier), classifier, X)
 
 
+def test_the_link_of_the_loss_is_read(tmp_path):
+    for loss in ("RMSE", "Poisson", "Tweedie:variance_power=1.5", "Quantile"):
+        model = catboost.CatBoostRegressor(loss_function=loss, **QUIET).fit(X, Y)
+        predicted = EnsembleRanker(load_catboost(model)).predict(X)
+        np.testing.assert_allclose(predicted, model.predict(X), rtol=1e-12)
+    twice = catboost.sum_models([model, model])
+    assert load_catboost(twice).link is None
+    for loss in ("Logloss", "CrossEntropy", "Focal:focal_alpha=0.5;focal_gamma=1"):
+        model = catboost.CatBoostClassifier(loss_function=loss, **QUIET).fit(X, Y > 1)
+        predicted = EnsembleRanker(load_catboost(model)).predict(X)
+        np.testing.assert_allclose(predicted, model.predict_proba(X)[:, 1], rtol=1e-12)
+    assert load_catboost(catboost.sum_models([model, model])).link == "logistic"
+    model.save_model(str(tmp_path / "model.json"), format="json")
+    written = json.loads((tmp_path / "model.json").read_text())
+    del written["model_info"]
+    (tmp_path / "model.json").write_text(json.dumps(written))
+    assert load_catboost(tmp_path / "model.json").link is None
+
+
 def test_importances_need_gains():
     ranker = EnsembleRanker(load_catboost(catboost.CatBoostRegressor(**QUIET).fit(X, Y)))
     message = (

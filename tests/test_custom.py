@@ -19,7 +19,7 @@ from ranktrees import (
     make_ranking,
     query_scorer,
 )
-from ranktrees.estimators.fitting import is_same_link, link_of
+from ranktrees.estimators.links import is_same_link, link_of
 from ranktrees.evaluation.comparing import per_query_table
 from ranktrees.measures import NDCG, Measure, as_measure
 from ranktrees.objectives import (

@@ -203,6 +203,8 @@ def test_extend_refuses_what_does_not_fit():
         ensemble.extend(random_ensemble(6, n_features=5))
     with pytest.raises(ValueError, match="other has average=True, expected False"):
         ensemble.extend(random_ensemble(6, average=True))
+    with pytest.raises(ValueError, match=r"other has link='poisson', expected None"):
+        ensemble.extend(random_ensemble(6).with_link("poisson"))
     with pytest.raises(ValueError, match=r"other has base=1\.0, expected 0\.0"):
         ensemble.extend(random_ensemble(6, base=1.0))
     one, two = (
@@ -264,6 +266,7 @@ def test_joined_refuses_what_does_not_fit():
     for ensembles, weights, message in (
         ([], None, "ensembles is empty, expected at least one"),
         ([one, random_ensemble(1, n_features=5)], None, r"ensembles have \[4, 5\] features"),
+        ([one, one.with_link("logistic")], None, r"links \[None, 'logistic'\].*with_link\(None\)"),
         ([one, one], [1.0], r"weights=\[1.0\], expected 2 finite numbers, one per ensemble"),
         ([one], [np.inf], r"weights=\[inf\]"),
         ([one], 2.0, r"weights=2.0"),

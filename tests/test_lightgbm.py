@@ -27,7 +27,7 @@ from ranktrees import (
     make_ranking,
 )
 from ranktrees._core.support.dtypes import NODE
-from ranktrees.formats.lightgbm import _ensemble_of
+from ranktrees.formats.lightgbm import LINK_OF, _ensemble_of
 from reference import scoring as reference
 
 X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
@@ -175,8 +175,34 @@ def test_probabilities_are_those_of_the_model(model, tmp_path):
     np.testing.assert_allclose(booster.predict(X), ours, rtol=1e-14)
     read = load_lightgbm(booster)
     np.testing.assert_array_equal(read.predict(X), booster.predict(X, raw_score=True))
-    scores = lightgbm.Booster(model_str=written(model.ensemble_, tmp_path)).predict(X)
-    np.testing.assert_array_equal(scores, read.predict(X))  # an ensemble has no link
+    np.testing.assert_allclose(EnsembleRanker(read).predict(X), ours, rtol=1e-14)
+    assert written(model.ensemble_, tmp_path) == written(model, tmp_path)
+    scores = lightgbm.Booster(model_str=written(read.with_link(None), tmp_path)).predict(X)
+    np.testing.assert_array_equal(scores, read.predict(X))
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        *({"objective": name} for name, link in LINK_OF.items() if link or name == "lambdarank"),
+        {"objective": "binary", "sigmoid": 1.7},
+        {"objective": "binary", "boosting": "rf", "bagging_freq": 1, "bagging_fraction": 0.5},
+    ],
+    ids=str,
+)
+def test_the_link_of_the_objective_is_read(params):
+    labels = Y + 1.0 if params["objective"] in ("gamma", "lambdarank") else np.minimum(Y, 1.0)
+    booster = train(params, y=labels, group=[20] * 40)
+    read = EnsembleRanker(load_lightgbm(booster))
+    np.testing.assert_allclose(read.predict(X), booster.predict(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("params", [{"reg_sqrt": True}, {"objective": "cross_entropy_lambda"}])
+def test_another_function_of_scores_is_told(params):
+    booster = train(params, y=np.minimum(Y, 1.0))
+    with pytest.warns(FitWarning, match="another function of scores, not known here: what is read predicts"):
+        read = load_lightgbm(booster)
+    np.testing.assert_array_equal(EnsembleRanker(read).predict(X), booster.predict(X, raw_score=True))
 
 
 def test_a_forest_is_a_sum_of_shares(tmp_path):
@@ -481,6 +507,9 @@ def test_codes_that_are_no_numbers_are_told():
             "tree 0: line 'split_feature=' is there twice",
         ),
         ("\nversion=v4", "\nversion=v4\nversion=v4", "line 'version=' is there twice, expected once"),
+        ("=regression", "=ranking", "objective=ranking: expected one of .*'poisson'"),
+        ("=regression", "=binary", "line 'objective=' has 0 numbers, expected 1"),
+        ("=regression", "=binary sigmoid:-1", "objective=binary sigmoid:-1: expected a positive number"),
         ("num_leaves=8", "num_leaves=0", "tree 0: num_leaves=0, expected at least 1"),
         ("\nleaf_value=", "\nleaf_value=1_0 ", "tree 0: line .leaf_value=. has characters that no"),
         ("\nleaf_value=", "\nleaf_value=\u0663 ", "tree 0: line 'leaf_value=' has characters that no"),

@@ -93,6 +93,20 @@ def test_round_trip_is_identity(seed, n_trees, max_leaves, n_features, average, 
     assert back.predict(X).tobytes() == ensemble.predict(X).tobytes()
 
 
+@pytest.mark.parametrize("link", ["logistic", "poisson"])
+def test_a_link_is_a_key_of_the_columns(link):
+    ensemble = three_trees()
+    linked = ensemble.with_link(link)
+    data, plain = linked.to_bytes(), ensemble.to_bytes()
+    written = json.dumps({"feature_names": None, "category_levels": {}})
+    assert plain[:-32].endswith(written.encode())
+    assert data[:-32].endswith(f'{written[:-1]}, "link": "{link}"}}'.encode())
+    back = Ensemble.from_bytes(data)
+    assert (back.link, back) == (link, linked)
+    assert back != ensemble
+    assert back.with_link(None) == ensemble
+
+
 def test_bytes_are_these_for_ever():
     ensemble = Ensemble.from_trees(
         [reference.stump()],
@@ -325,6 +339,10 @@ BAD_COLUMNS = {
     "one of two": ('{"feature_names": null}', "the section of columns has no names and levels"),
     "too deep": ("[" * 200_000, "the section of columns has no names and levels"),
     "more": (columns()[:-1] + ', "more": 1}', "not zero"),
+    "no link": (columns()[:-1] + ', "link": null}', "not zero"),
+    "a link of later": (columns()[:-1] + ', "link": "probit"}', "link='probit'; expected .* a newer one"),
+    "a link that is a list": (columns()[:-1] + ', "link": ["logistic"]}', r"link=\['logistic'\]; expected"),
+    "a link before": ('{"link": "poisson", ' + columns()[1:], "not zero"),
     "other spaces": (columns().replace(" ", ""), "not zero"),
     "other escapes": (columns(["a", "b"]).replace("a", r"\u0061", 1), "not zero"),
     "UTF-16": (columns().encode("utf-16"), "the section of columns has no names and levels"),

@@ -25,7 +25,7 @@ from ranktrees import (
     tree_table,
 )
 from ranktrees.formats.plain import last_float64_rounded_to
-from ranktrees.formats.xgboost import SCORE_OF, _ensemble_of
+from ranktrees.formats.xgboost import READ_AS, _ensemble_of
 from reference import scoring as reference
 
 X, Y, QID = make_ranking(40, rows_per_query=20, n_features=6, random_state=0, return_X_y_qid=True)
@@ -98,14 +98,17 @@ def test_models_of_xgboost_score_as_it_does(params, tmp_path):
         assert_close(load_xgboost(model).predict(X), margins(booster, X))
 
 
-@pytest.mark.parametrize("objective", sorted(SCORE_OF))
+@pytest.mark.parametrize("objective", sorted(READ_AS))
 @pytest.mark.parametrize("base_score", [None, 0.3, 1e-5])
 def test_every_objective_starts_where_xgboost_starts(objective, base_score):
     labels = np.minimum(Y, 1.0) if "logi" in objective or "map" in objective else Y + 1.0
     start = {} if base_score is None else {"base_score": base_score}
     rows = {"label": labels} | ({"qid": QID} if "rank" in objective else {})
     booster = xgboost.train({"nthread": 1, "objective": objective} | start, matrix(X, **rows), 3)
-    assert_close(load_xgboost(booster).predict(X), margins(booster, X))
+    read = load_xgboost(booster)
+    assert_close(read.predict(X), margins(booster, X))
+    predicted = EnsembleRanker(read).predict(X)
+    np.testing.assert_allclose(predicted, booster.predict(matrix(X)), rtol=2e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("base_score", [1e-9, 1 - 1e-7])
@@ -361,7 +364,9 @@ def test_scores_of_a_classifier_are_its_decisions(tmp_path):
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     assert_close(margins(booster, rows), model.decision_function(rows))
     assert_close(booster.predict(matrix(rows)), model.predict_proba(rows)[:, 1])
-    assert_close(load_xgboost(booster).predict(rows), model.decision_function(rows))
+    read = load_xgboost(booster)
+    assert_close(read.predict(rows), model.decision_function(rows))
+    assert_close(EnsembleRanker(read).predict(rows), model.predict_proba(rows)[:, 1])
 
 
 @pytest.mark.parametrize("loss", ["poisson", "logistic", "squared_error"])
@@ -372,7 +377,9 @@ def test_predictions_of_a_regressor_are_those_of_the_model(loss, tmp_path):
     rows = X.astype(np.float32)
     booster = xgboost.Booster(model_file=tmp_path / "model.json")
     np.testing.assert_allclose(booster.predict(matrix(rows)), model.predict(rows), rtol=5e-6)
-    assert_close(load_xgboost(booster).predict(rows), model.ensemble_.predict(rows))
+    read = load_xgboost(booster)
+    assert_close(read.predict(rows), model.ensemble_.predict(rows))
+    np.testing.assert_allclose(EnsembleRanker(read).predict(rows), model.predict(rows), rtol=5e-6)
 
 
 @given(st.floats(width=32, allow_nan=False, allow_infinity=False))

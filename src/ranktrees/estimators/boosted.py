@@ -33,10 +33,9 @@ from ranktrees.estimators.fitting import (
     TREE_CONSTRAINTS,
     TreeEnsembleEstimator,
     as_read,
-    is_same_link,
-    link_of,
     prepare,
 )
+from ranktrees.estimators.links import is_same_link, link_of
 from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
 from ranktrees.estimators.starting import (
     FitRows,
@@ -655,7 +654,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             self._require_rows_of_before(data)
             warn_of_start(self, self._started_by["monotonic_cst"], "earlier trees predict")
             return self._start_of_before()
-        several = isinstance(prepared.objective, Softmax)
+        link, several = link_of(prepared.objective), isinstance(prepared.objective, Softmax)
+        kept = self._link_to_keep(link)
         if several:
             self._refuse_what_needs_one_score()
         if self.init is None or isinstance(self.init, Real):
@@ -667,9 +667,9 @@ class BoostedTrees(TreeEnsembleEstimator):
             base = prepared.start() if self.init is None else float(self.init)
             if several:
                 return Start(self._no_trees(), bases=np.full(prepared.objective.n_classes, base))
-            return Start(self._no_trees(base))
+            return Start(self._no_trees(base, link=kept))
         init, scores = self._fitted_init(X, data)
-        ensemble, model = self._no_trees(), own_model(init)
+        ensemble, model = self._no_trees(link=kept), own_model(init)
         name = spelt(self.init)
         predicted = f"{'init=' + name if readable(name) else 'init'} predicts"
         warn_of_start(self, spelt(getattr(model, "monotonic_cst", None)), predicted)
@@ -682,14 +682,13 @@ class BoostedTrees(TreeEnsembleEstimator):
                     f"init={model!r} was fitted to columns other than those of X; expected the same columns, "
                     f"in the same order: {error}"
                 ) from error
-            other_scale = model._link and not is_same_link(model._link, link_of(prepared.objective))
-            if other_scale and not self._is_ranker:
+            if model._link and not is_same_link(model._link, link) and not self._is_ranker:
                 raise ValueError(
                     f"init={model!r} has scores on a different scale from its predictions; expected an init "
                     f"with the loss of this {type(self).__name__}, or one whose predictions are its scores."
                 )
             ensemble = Ensemble.joined([recoded(model, self._category_levels)])
-            ensemble = with_columns_of(self, ensemble)
+            ensemble = with_columns_of(self, ensemble).with_link(kept)
         if scores is not None:
             of_rows = np.full(data.X.shape[0], np.nan)
             of_rows[slice(None) if data.order is None else data.order] = scores
@@ -946,7 +945,7 @@ class BoostedTrees(TreeEnsembleEstimator):
                 f"{model.ensemble_.base:g}; expected an estimator without init."
             )
         copied = super()._around(model, n_rows)
-        copied.__dict__.update(Start(model.ensemble_).attributes(model.ensemble_))
+        copied.__dict__.update(Start(copied.ensemble_).attributes(copied.ensemble_))
         copied.learning_rate_ = getattr(self, "learning_rate_", self._rate(n_rows))
         return copied
 

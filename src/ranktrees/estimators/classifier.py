@@ -14,7 +14,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees
 from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import SCORES_REQUEST
-from ranktrees.estimators.fitting import link_of
+from ranktrees.estimators.links import link_of
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.starting import Start
 from ranktrees.model.ensemble import Ensemble
@@ -322,6 +322,9 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     def _value(self, measure: Measure | None, data: FitData, scores: np.ndarray, mean: str) -> float:
         link = self._link_by(self._objective(), measure)
         return super()._value(measure, data, scores if link is None else link(scores.T), mean)
+
+    def _finish(self, scores: np.ndarray) -> np.ndarray:
+        return scores
 
     def _methods(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         return {

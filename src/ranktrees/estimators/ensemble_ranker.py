@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from ranktrees.estimators.columns import recoded
 from ranktrees.estimators.fitted import FittedTrees, require_trees_only
 from ranktrees.estimators.fitting import TreeEnsembleEstimator
+from ranktrees.estimators.links import LINKS
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
@@ -38,12 +39,17 @@ from ranktrees.support.listed import are_in_order
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from ranktrees.objectives.base import Link
     from ranktrees.support.annotations import IdsLike, RowsLike
 
 
 @with_parameters
 class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     r"""An ensemble as an estimator: existing trees that predict, rank and score.
+
+    If the ensemble has a ``link``, `predict` returns counts or the probability of the second class, like the
+    estimator whose trees these are, while ``ensemble_.predict`` returns scores. Without a link, both are the
+    same. Rows are ranked by scores.
 
     It is fitted from the start. `fit` learns nothing, and clones have the same trees. So in a search or in
     cross-validation all folds get the same model. It can also be the ``init`` from which boosting starts.
@@ -92,6 +98,16 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
     >>> bool((ranker.predict(X) == fitted.predict(X)).all())
     True
     >>> ranker.score(X, y, qid=qid) == fitted.score(X, y, qid=qid)
+    True
+
+    A model of counts predicts counts, and by its trees alone their logarithms:
+
+    >>> from ranktrees import HistGBRTRegressor
+    >>> counts = HistGBRTRegressor("poisson", max_iter=20, random_state=0).fit(X, y)
+    >>> ranker = EnsembleRanker(counts.ensemble_)
+    >>> bool((ranker.predict(X) == counts.predict(X)).all())
+    True
+    >>> bool(np.allclose(ranker.ensemble_.predict(X), np.log(counts.predict(X))))
     True
 
     The ensemble of a model that was fitted to a data frame knows its columns:
@@ -156,8 +172,8 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         ValueError
             If the weights are not one finite number for each model, or are all 0; if the models have
             different columns; or if a mean of their predictions is not a sum over trees. This is so if
-            boosting started from another kind of model, if the loss is Poisson or logistic, or if features
-            were drawn for each model.
+            boosting started from another kind of model, if a model has a link, or if features were drawn for
+            each model.
 
         Examples
         --------
@@ -194,6 +210,10 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
                 "estimator, or read one from a file with Ensemble.load(path)."
             )
         return self.ensemble
+
+    @property
+    def _link(self) -> Link | None:
+        return None if self.ensemble_.link is None else LINKS[self.ensemble_.link]
 
     @property
     def n_features_in_(self) -> int:  # type: ignore[override]
@@ -327,15 +347,16 @@ class EnsembleRanker(FittedTrees, RegressorMixin, BaseEstimator):
         Returns
         -------
         refitted : EnsembleRanker
-            The original stays as it is.
+            It has the link of the estimator's loss, a ranker's being None. The original stays as it is.
 
         Raises
         ------
         TypeError
             If ``estimator`` is not an estimator of trees of this library that can be fitted.
         ValueError
-            If ``estimator`` is a classifier, has an ``init``, or boosts although the ensemble is a mean, or
-            the reverse; and for the same reasons as in `HistGBRTRegressor.refit_leaves`.
+            If ``estimator`` is a classifier, has an ``init``, boosts although the ensemble is a mean, or the
+            reverse, or has a loss of another link than the ensemble and is no ranker; and for the same
+            reasons as in `HistGBRTRegressor.refit_leaves`.
 
         Examples
         --------

@@ -11,6 +11,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.estimators.columns import warn_of_lost_levels, with_columns_of
+from ranktrees.estimators.links import name_of, warn_of_lost_link
 from ranktrees.estimators.parameters import KnownParameters, look_up, with_keywords
 from ranktrees.evaluation.best import queries_to_rank, require_how_many, table_of_best
 from ranktrees.evaluation.cost_curve import cost_curve_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ranktrees.measures.base import Measure
     from ranktrees.measures.named import AnyMeasure
     from ranktrees.model.ensemble import Ensemble
+    from ranktrees.objectives.base import Link
     from ranktrees.rows.data import FitData
     from ranktrees.rows.queries import Queries
     from ranktrees.support.annotations import IdsLike, PathLike, RowsLike
@@ -99,14 +101,13 @@ class FittedTrees(KnownParameters):
         early_exit: EarlyExit | None,
         n_trees: int | None = None,
     ) -> tuple[np.ndarray, WorkSaved]:
-        check_early_exit(early_exit)
         return predict_with_exits(
             early_exit,
             self.ensemble_,
             rows,
             queries,
             start=self._starting_scores(X),
-            finish=self._finish,
+            dropped_by=self._dropped_by(early_exit),
             n_init_trees=self.n_init_trees_,
             n_trees=n_trees,
             n_threads=self._threads_to_score(rows),
@@ -126,23 +127,41 @@ class FittedTrees(KnownParameters):
         return None
 
     def _finish(self, scores: np.ndarray) -> np.ndarray:
-        """Turn scores into predictions."""
-        return scores
+        """Turn scores into predictions. Those of a ranker are its scores, whatever the loss."""
+        return scores if self._link is None or self._is_ranker else self._link(scores)
+
+    def _taken_by(self, order: bool) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what makes of scores what rows are measured by, or ranked if ``order`` is all that counts.
+
+        The order of rows is that of scores, if the link rises: probabilities near 1 are equal numbers.
+        """
+        rises = self._link_to_keep(self._link) is not None
+        return np.asarray if order and rises else self._finish
+
+    def _dropped_by(self, early_exit: EarlyExit | None) -> Callable[[np.ndarray], np.ndarray]:
+        """Return what makes of scores what rows are dropped by: predictions, or their order."""
+        check_early_exit(early_exit)
+        return self._taken_by(early_exit is not None and early_exit.drop is not None)
+
+    def _link_to_keep(self, link: Link | None) -> str | None:
+        """Return the name by which the trees keep what turns their scores into predictions."""
+        return None if self._is_ranker else name_of(link)
 
     def _methods(self) -> dict[str, Callable[[np.ndarray], np.ndarray]]:
         """Return how each method of rows makes what it returns of their scores."""
         return {"predict": self._finish}
 
     def save(self, path: PathLike) -> None:
-        r"""Write the trees to a file. They give the same scores as this estimator.
+        """Write the trees to a file, which predicts what this estimator predicts.
 
         Parameters
         ----------
         path : path-like
-            The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the names of
-            the columns, and those levels of category columns that are strings, booleans or numbers; a
-            `FitWarning` names the columns with others. It does not contain the :math:`e^s` or
-            :math:`1/(1+e^{-s})` of a Poisson or logistic loss.
+            The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the link of a
+            Poisson or logistic loss, by which the `EnsembleRanker` predicts counts or, also for a classifier,
+            the probability of the second class; the names of the columns; and those levels of category
+            columns that are strings, booleans or numbers. A `FitWarning` says if a loss of your own has
+            another link, and names the columns with other levels.
 
         Raises
         ------
@@ -153,6 +172,7 @@ class FittedTrees(KnownParameters):
         check_is_fitted(self)
         ensemble = with_columns_of(self, whole_ensemble(self))
         warn_of_lost_levels(self, ensemble)
+        warn_of_lost_link(self)
         ensemble.save(path)
 
     @overload
@@ -187,7 +207,7 @@ class FittedTrees(KnownParameters):
         early_exit: EarlyExit | None = None,
         return_saved: bool = False,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], WorkSaved]:
-        """Return the score of each row.
+        """Return the score of each row or, with a Poisson or logistic loss, what it predicts.
 
         Parameters
         ----------
@@ -232,7 +252,8 @@ class FittedTrees(KnownParameters):
             return self._finish(self._scores(X, rows, n_trees))
         queries = find_queries(rows.shape[0], {"qid": qid}, {"X": X})
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit, n_trees)
-        return (scores, saved) if return_saved else scores
+        predictions = self._finish(scores)
+        return (predictions, saved) if return_saved else predictions
 
     @with_keywords
     def rank(
@@ -266,8 +287,9 @@ class FittedTrees(KnownParameters):
         DataFrame
             One line for each row that is returned, with queries in order of first appearance and the best
             rows first. ``query`` is the query id, ``row`` the position in ``X``, ``id`` that of ``ids``, if
-            given, ``rank`` the rank counted from 1, and ``score`` that of `predict`. Rows with equal scores
-            are in the order of ``X``.
+            given, ``rank`` the rank counted from 1, and ``score`` what `predict` returns. With a Poisson or
+            logistic loss, rows are ranked by their scores before the link. Rows with equal scores are in the
+            order of ``X``.
 
         Raises
         ------
@@ -297,7 +319,8 @@ class FittedTrees(KnownParameters):
         queries, given = queries_to_rank("rank", rows.shape[0], qid, ids, "X", X)
         scores, saved = self._scores_and_saved(X, rows, queries, early_exit)
         n_threads = effective_n_threads(self.n_jobs)
-        return table_of_best(scores, saved.dropped_last(scores), queries, given, k, X, ids, n_threads)
+        ranked = saved.dropped_last(self._taken_by(order=True)(scores))
+        return table_of_best(self._finish(scores), ranked, queries, given, k, X, ids, n_threads)
 
     def staged_predict(self, X: RowsLike) -> Iterator[NDArray[np.float64]]:
         """Yield the scores of the rows after each tree.
@@ -368,11 +391,13 @@ class FittedTrees(KnownParameters):
         measure = self._measure()
         needs_queries = self._is_mean_over_queries(measure)
         data = check_score(self, X, y, sample_weight, qid=qid, groups=groups, ranker=needs_queries)
+        taken = self._taken_by(_is_by_order(measure))
         if early_exit is None:
-            scores = self._finish(self._scores(X, data.X))
+            scores = taken(self._scores(X, data.X))
         else:
             queries = (data.order, data.offsets) if data.qid_given else None
             scores, saved = self._scores_and_saved(X, data.X, queries, early_exit)
+            scores = taken(scores)
             if measure is not None and measure.by_order and measure.by_query:
                 scores = saved.dropped_last(scores)
         return self._value(measure, data, scores, "signed_mean")
@@ -467,7 +492,7 @@ class FittedTrees(KnownParameters):
             )
         n_threads = self._threads_to_score(data.X)
         return cost_curve_of(
-            map(self._finish, self._stages(X, data.X, n_threads)),
+            self._stages(X, data.X, n_threads),
             costs.after_trees(self.ensemble_, tree_cost)[self.n_init_trees_ :],
             lambda scores: self._value(measure, data, scores, "mean"),
             "score" if measure is None else measure,
@@ -475,6 +500,8 @@ class FittedTrees(KnownParameters):
             (data.order, data.offsets) if data.qid_given else None,
             data.n_rows,
             n_threads,
+            self._taken_by(_is_by_order(measure)),
+            self._dropped_by(early_exit),
         )
 
     def _measure(self) -> Measure | None:
@@ -525,6 +552,10 @@ class FittedTrees(KnownParameters):
         importances: Any = sum(ensemble.feature_importances(kind) for ensemble in self._ensembles)
         total = importances.sum()
         return importances / total if total > 0 else importances
+
+
+def _is_by_order(measure: Measure | None) -> bool:
+    return measure is not None and measure.by_order
 
 
 def whole_ensemble(model: Any) -> Ensemble:

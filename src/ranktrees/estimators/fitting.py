@@ -27,6 +27,7 @@ from ranktrees.binning.mapper import BinMapper
 from ranktrees.estimators.columns import recoded, with_columns_of
 from ranktrees.estimators.fit_warnings import warn_of_levels
 from ranktrees.estimators.fitted import FittedTrees
+from ranktrees.estimators.links import is_same_link, link_of
 from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.growing.constraints import (
     Constraints,
@@ -60,7 +61,7 @@ from ranktrees.training.refitting import refit_leaves
 
 if TYPE_CHECKING:
     from ranktrees.model.ensemble import Trees
-    from ranktrees.objectives.base import Link, PreparedObjective
+    from ranktrees.objectives.base import PreparedObjective
     from ranktrees.processes.communicator import Communicator
     from ranktrees.processes.sharing import Share
     from ranktrees.rows.data import FitData
@@ -401,8 +402,8 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         """Return a number of features, or a share of them, as `number_of_features` takes it."""
         return self.max_features
 
-    def _no_trees(self, base: float = 0.0, average: bool = False) -> Ensemble:
-        none = Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average)
+    def _no_trees(self, base: float = 0.0, average: bool = False, link: str | None = None) -> Ensemble:
+        none = Ensemble.from_trees([], n_features=self.n_features_in_, base=base, average=average, link=link)
         return with_columns_of(self, none)
 
     def _ensemble_of(self, mapper: BinMapper, before: Ensemble) -> Callable[[Trees], Ensemble]:
@@ -415,6 +416,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
                 groups=mapper.of_columns(mapper.category_groups) if mapper.levels else None,
                 base=before.base,
                 average=before.average,
+                link=before.link,
             )
             return before.extend(added)
 
@@ -603,22 +605,19 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             )
         copied = clone(self)
         copied._validate_params()
-        copied.ensemble_, copied.n_features_in_ = ensemble, model.n_features_in_
+        copied._seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        copied._link = link_of(copied._objective(copied._seed_))
+        if model._link is not None and not self._is_ranker and not is_same_link(model._link, copied._link):
+            raise ValueError(
+                f"estimator is {self!r}, but the ensemble has link={ensemble.link!r}, so that its scores are "
+                "on another scale than those of this loss; expected the loss of the trees, or a ranker."
+            )
+        copied.ensemble_ = ensemble.with_link(copied._link_to_keep(copied._link))
+        copied.n_features_in_ = model.n_features_in_
         copied._category_levels, copied._qid_given = model._category_levels, model._qid_given
         if names := names_of(model):
             copied.feature_names_in_ = np.asarray(names, object)
-        copied._seed_ = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        copied._link = link_of(copied._objective(copied._seed_))
         return copied
-
-
-def link_of(objective: Objective) -> Link | None:
-    """Return the function that turns scores into predictions; None if they are the same."""
-    return None if type(objective).inverse_link is Objective.inverse_link else objective.inverse_link
-
-
-def is_same_link(link: Link | None, other: Link | None) -> bool:
-    return getattr(link, "__func__", link) is getattr(other, "__func__", other)
 
 
 def prepare(objective: Objective, data: FitData, n_threads: int) -> PreparedObjective:

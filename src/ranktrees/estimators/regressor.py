@@ -7,12 +7,11 @@ from dataclasses import field
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees, loss_of
-from ranktrees.estimators.fitting import link_of
+from ranktrees.estimators.links import link_of, name_of
 from ranktrees.estimators.parameters import with_parameters
 from ranktrees.objectives import Objective
 
@@ -94,7 +93,5 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
         return loss_of(self, {"quantile": self.quantile, "balanced": self.balanced}, REGRESSION_LOSSES)
 
     def _link_by(self, objective: Objective, measure: Measure | None) -> Link | None:
-        return link_of(objective)
-
-    def _finish(self, scores: np.ndarray) -> np.ndarray:
-        return scores if self._link is None else self._link(scores)
+        link = link_of(objective)
+        return None if measure is not None and measure.by_order and name_of(link) else link

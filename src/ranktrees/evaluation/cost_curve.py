@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranktrees.evaluation.early_exit import check_early_exit, drop_rows, rows_dropped_last
+from ranktrees.evaluation.early_exit import drop_rows, rows_dropped_last
 from ranktrees.support.plotting import axes_or_new
 from ranktrees.support.tables import Tabular, pandas_for
 
@@ -111,6 +111,8 @@ def cost_curve_of(
     queries: Queries | None,
     n_rows: int,
     n_threads: int,
+    taken: Callable[[np.ndarray], np.ndarray],
+    dropped_by: Callable[[np.ndarray], np.ndarray],
 ) -> CostCurve:
     """Return the `CostCurve` of one model.
 
@@ -121,19 +123,20 @@ def cost_curve_of(
     costs : ndarray of float64, shape (n_trees + 1,)
         The cost of the first 0, 1, ... trees.
     value_of : callable
-        Maps scores to the value of the measure.
+        Maps what the measure takes to its value.
     measure : Measure or str
         The measure or its name. If the measure depends only on the order of the rows of each query, dropped
         rows rank last.
     early_exit : EarlyExit or None
     queries : tuple of order and offsets, or None
     n_rows, n_threads : int
+    taken, dropped_by : callable
+        Turn scores into what the measure takes, and what rows are dropped by.
 
     Returns
     -------
     CostCurve
     """
-    check_early_exit(early_exit)
     by_order = getattr(measure, "by_order", False) and measure.by_query
     stages, scores, seen = iter(stages), np.zeros(n_rows), np.zeros(n_rows, np.int64)
     cost, value = [], []
@@ -142,8 +145,9 @@ def cost_curve_of(
         for n_trees in range(first + 1, stop + 1):
             scores[rows], seen[rows] = next(stages)[rows], n_trees
             cost.append(costs[seen].mean())
-            value.append(value_of(rows_dropped_last(scores, seen) if by_order else scores))
+            measured = taken(scores)
+            value.append(value_of(rows_dropped_last(measured, seen) if by_order else measured))
         return scores[rows]
 
-    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads)
+    drop_rows(early_exit, 0, len(costs) - 1, n_rows, queries, scores_after, n_threads, dropped_by)
     return CostCurve(str(measure), np.arange(1, len(costs)), np.array(cost), np.array(value))

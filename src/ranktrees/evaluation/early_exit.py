@@ -333,7 +333,7 @@ def predict(
     queries: Queries | None,
     *,
     start: ArrayLike | None = None,
-    finish: Callable[[np.ndarray], np.ndarray] = np.asarray,
+    dropped_by: Callable[[np.ndarray], np.ndarray] = np.asarray,
     n_init_trees: int = 0,
     n_trees: int | None = None,
     n_threads: int = 1,
@@ -350,8 +350,8 @@ def predict(
         As returned by `ranktrees.rows.query_offsets`. None if there are no query ids.
     start : array-like of shape (n_rows,), default=None
         The scores that the trees are added to, instead of the ensemble's ``base``.
-    finish : callable, default=numpy.asarray
-        Turns scores into predictions. Thresholds are compared with predictions, and predictions are returned.
+    dropped_by : callable, default=numpy.asarray
+        Turns scores into what rows are dropped by, such as predictions, which thresholds are compared with.
     n_init_trees : int, default=0
         The number of trees at the beginning that every row sees. The trees after them are counted from 0 on.
     n_trees : int, default=None
@@ -375,10 +375,12 @@ def predict(
     def scores_after(rows: Any, first: int, stop: int) -> np.ndarray:
         first, stop = first + n_init_trees if first else 0, stop + n_init_trees
         ensemble.scorer.add(codes, sums, first, stop, None if len(rows) == len(sums) else rows, n_threads)
-        return finish(scoring.scores_of(ensemble, start[rows], sums[rows], stop))
+        return scoring.scores_of(ensemble, start[rows], sums[rows], stop)
 
     n_trees = len(ensemble) - n_init_trees if n_trees is None else n_trees
-    return drop_rows(early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads)
+    return drop_rows(
+        early_exit, n_init_trees, n_trees, X.shape[0], queries, scores_after, n_threads, dropped_by
+    )
 
 
 def drop_rows(
@@ -389,6 +391,7 @@ def drop_rows(
     queries: Queries | None,
     scores_after: Callable[[Any, int, int], np.ndarray],
     n_threads: int,
+    dropped_by: Callable[[np.ndarray], np.ndarray] = np.asarray,
 ) -> tuple[np.ndarray, WorkSaved]:
     """Return scores and the work saved; ``scores_after(rows, first, stop)`` takes rows through some trees."""
     if early_exit is not None and early_exit.needs_queries and queries is None:
@@ -407,7 +410,7 @@ def drop_rows(
         rows_in.append(len(rows))
         scores[rows] = scores_after(rows, first, stop)
         if early_exit is not None and stop < n_trees:
-            stays = early_exit.stays(stage, scores[rows], offsets, n_threads)
+            stays = early_exit.stays(stage, dropped_by(scores[rows]), offsets, n_threads)
             trees[rows[~stays]] = stop
             rows, offsets = rows[stays], np.concatenate([[0], np.cumsum(stays)])[offsets]
     n_walks = n_rows * (n_init_trees + n_trees)

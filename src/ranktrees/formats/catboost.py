@@ -32,6 +32,12 @@ __all__ = ["load_catboost"]
 # Whether missing values of a feature with this treatment are below all borders, rather than above.
 NAN_IS_LEAST = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 
+# By loss, the link of its predictions. All others predict scores.
+LINK_OF = {
+    **dict.fromkeys(["Logloss", "CrossEntropy", "Focal"], "logistic"),
+    **dict.fromkeys(["Poisson", "Tweedie"], "poisson"),
+}
+
 CBM = b"CBM1"  # the first bytes of its binary format
 
 
@@ -46,9 +52,10 @@ def load_catboost(model: Any) -> Ensemble:
     Returns
     -------
     Ensemble
-        The model. `EnsembleRanker` makes an estimator of it. Its scores are the raw scores of CatBoost, which
-        are those of ``predict(X)`` for a ranker and of ``predict(X, prediction_type="RawFormulaVal")`` for
-        others. They may differ in the last bits, which depend on the order of the sum.
+        The model. `EnsembleRanker` makes an estimator of it, which predicts what CatBoost's rankers and
+        regressors do, and for classifiers the second column of ``predict_proba(X)``: the link is read. Its
+        scores are those of ``predict(X, prediction_type="RawFormulaVal")``. They may differ in the last bits,
+        which depend on the order of the sum.
 
     Raises
     ------
@@ -133,6 +140,7 @@ def _ensemble_of(data: Any) -> Ensemble:
             str(each["feature_id"]) for each in sorted(columns, key=lambda each: each["flat_feature_index"])
         ]
         scale, base = float(scale), [float(each) for each in biases]
+        link = _link(written.get("model_info", {}))
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(
             f"not a model of CatBoost in JSON ({type(error).__name__}: {error}); expected what "
@@ -155,7 +163,14 @@ def _ensemble_of(data: Any) -> Ensemble:
             its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
         nodes.append(its)
     names = names if all(names) else None  # type: ignore[assignment]
-    return Ensemble.from_trees(nodes, n_features=len(columns), base=base[0], feature_names=names)
+    return Ensemble.from_trees(nodes, n_features=len(columns), base=base[0], link=link, feature_names=names)
+
+
+def _link(info: dict[str, Any]) -> str | None:
+    """The link of the loss of a model, if the file has it. That of a sum of models is JSON in JSON."""
+    loss = info.get("params", info).get("loss_function", {})
+    loss = json.loads(loss) if isinstance(loss, str) else loss
+    return LINK_OF.get(loss.get("type"))
 
 
 def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:

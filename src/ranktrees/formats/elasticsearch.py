@@ -57,6 +57,8 @@ def dump_elasticsearch(model: Any, path: PathLike, *, feature_names: Sequence[st
 
     Notes
     -----
+    The scores are those before a link, as of ``ensemble_``, which rank alike.
+
     A row goes to ``yes`` if its value is below ``split_condition``, in single precision, and to ``missing``
     if it has no value. Engines without missing values fill in 0. The rows that the model is fitted to should
     do the same. A cut above all values is written as 1e39, which is infinite in single precision, since JSON

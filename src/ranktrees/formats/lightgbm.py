@@ -21,10 +21,10 @@ import numpy as np
 from ranktrees._core.support.dtypes import NODE
 from ranktrees.estimators.columns import warn_of_lost_levels
 from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.estimators.links import warn_of_lost_link
 from ranktrees.formats.plain import (
     added_up,
     from_sets,
-    link_of,
     one_sided,
     refuse_own,
     single_leaf,
@@ -44,6 +44,16 @@ CATEGORICAL, DEFAULT_LEFT = 1, 2
 MISSING_SHIFT = 2
 ZERO_MISSING, NAN_MISSING = 1, 2  # 0: no value is missing, and NaN counts as zero
 OBJECTIVES = {None: "regression", "logistic": "binary sigmoid:1", "poisson": "poisson"}  # by link
+
+# By objective, the link of its predictions.
+LINK_OF: dict[str, str | None] = {
+    **dict.fromkeys(["binary", "cross_entropy"], "logistic"),
+    **dict.fromkeys(["poisson", "gamma", "tweedie"], "poisson"),
+    **dict.fromkeys(["regression", "regression_l1", "huber", "fair", "quantile", "mape"]),
+    **dict.fromkeys(["lambdarank", "rank_xendcg"]),
+}
+
+WITHOUT_LINK = "cross_entropy_lambda"  # predicts log(1 + exp(score))
 MOST = 2**31 - 1  # what LightGBM counts in
 ZERO = float(np.float32(1e-35))  # values of at most this size are zero
 
@@ -78,8 +88,8 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     -----
     The objective in the file is that of the link: ``binary`` for classifiers, for which LightGBM predicts the
     probability of the second class, and for the logistic loss, ``poisson`` for the Poisson loss, and
-    otherwise ``regression``. An `Ensemble` has scores only, as has what is read from such a file. The mean of
-    a forest is written as a sum, to which each tree contributes its share.
+    otherwise ``regression``. The mean of a forest is written as a sum, to which each tree contributes its
+    share.
 
     Examples
     --------
@@ -96,7 +106,8 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
     """
     ensemble = added_up(model, feature_names)
     warn_of_lost_levels(fitted_trees(model), ensemble)
-    text = _text_of(ensemble, OBJECTIVES[link_of(model)])
+    warn_of_lost_link(fitted_trees(model))
+    text = _text_of(ensemble, OBJECTIVES[ensemble.link])
     replace_file(path, text.encode(), "the model")
 
 
@@ -112,9 +123,11 @@ def load_lightgbm(model: Any) -> Ensemble:
     Returns
     -------
     Ensemble
-        The model. `EnsembleRanker` makes an estimator of it. Its scores are those of LightGBM's
-        ``predict(X, raw_score=True)``, bit for bit. For a forest (``boosting="rf"``), whose raw scores are
-        sums, they are those of ``predict(X)`` before a link.
+        The model. `EnsembleRanker` makes an estimator of it, which predicts what ``predict(X)`` of a
+        ``Booster`` does: the link is read. Its scores are those of LightGBM's ``predict(X, raw_score=True)``,
+        bit for bit. For a forest (``boosting="rf"``), whose raw scores are sums, they are those of
+        ``predict(X)`` before a link. If ``sigmoid`` is not 1, the scores are multiplied by it, so that they
+        are the log odds.
 
     Raises
     ------
@@ -297,12 +310,17 @@ def _ensemble_of(text: str) -> Ensemble:
             raise ValueError(f"tree {t}: {error}") from None
         nodes.append(tree)
         members.append(sets)
+    link, slope = _link(head.get("objective", ""))
+    for tree in nodes:
+        with np.errstate(over="ignore"):
+            tree["value"] *= slope
     return from_sets(
         nodes,
         members,
         _listed(nodes, members),
         n_features=n_features,
         average="average_output" in head,
+        link=link,
         feature_names=None if names == [f"Column_{feature}" for feature in range(n_features)] else names,
         category_levels=_levels(head, rest),
     )
@@ -315,6 +333,28 @@ def _require_scores(head: dict[str, str]) -> None:
         raise ValueError(f"version {version}, expected v3 or v4: save it with a current version of LightGBM")
     if any(_numbers(head, name, int, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
         raise ValueError("a model of several classes, expected one score per row")
+
+
+def _link(objective: str) -> tuple[str | None, float]:
+    """The link of an objective, and the factor that scores have in it."""
+    if not objective:  # as of a loss of the user's own
+        return None, 1.0
+    name, *settings = objective.split(" ")
+    if name not in [*LINK_OF, WITHOUT_LINK]:
+        raise ValueError(f"objective={objective}: expected one of {[*LINK_OF, WITHOUT_LINK]}")
+    if name == WITHOUT_LINK or "sqrt" in settings:
+        warn(
+            f"predictions of the objective {objective!r} are another function of scores, not known here: "
+            "what is read predicts scores, those of raw_score=True.",
+            FitWarning,
+        )
+        return None, 1.0
+    if name != "binary":
+        return LINK_OF[name], 1.0
+    (slope,) = _numbers({"objective": objective.partition("sigmoid:")[2]}, "objective", float, 1)
+    if not 0 < slope < np.inf:
+        raise ValueError(f"objective={objective}: expected a positive number as sigmoid")
+    return LINK_OF[name], float(slope)
 
 
 def _levels(head: dict[str, str], rest: str) -> dict[Any, Any]:

@@ -1,4 +1,11 @@
-r"""ONNX: a model as a single operator, which onnxruntime and other runtimes run in any language."""
+r"""ONNX: a model as an operator for the trees, which onnxruntime and other runtimes run in any language.
+
+Behind it are the operators of the link, if there is one::
+
+    X - trees - score - Sigmoid or Exp - prediction      of a logistic or Poisson loss
+                  |           +- 1 - p, p - probabilities     of a classifier,
+                  +- > 0 - label                              whose prediction is no output
+"""
 
 from __future__ import annotations
 
@@ -8,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.estimators.links import warn_of_lost_link
 from ranktrees.formats.plain import (
     added_up,
     first_nodes,
@@ -26,6 +35,8 @@ __all__ = ["dump_onnx"]
 
 LESS_OR_EQUAL, MEMBER = 0, 6  # modes of the nodes of TreeEnsemble
 
+OPERATORS = {"logistic": "Sigmoid", "poisson": "Exp"}  # by link
+
 
 def dump_onnx(
     model: Any,
@@ -42,7 +53,7 @@ def dump_onnx(
         A fitted estimator of this library that is made of trees, or its ensemble.
     path : path-like
         The path of the file. The graph in it takes ``X`` of shape (n_rows, n_features) and returns ``score``
-        of shape (n_rows, 1).
+        of shape (n_rows, 1). If the model has a link, it returns other outputs before this one, see Notes.
     dtype : {"float32", "float64"}, default="float32"
         The type of rows, leaves and scores. "float32" writes a ``TreeEnsembleRegressor``, which every runtime
         knows. Rows reach the same leaves, and scores have about seven digits. "float64" writes a
@@ -62,13 +73,20 @@ def dump_onnx(
     ValueError
         If the trees are not the whole model, if ``dtype`` is neither of the two, if the model splits by
         categories and ``dtype`` is "float32" or the categories are not whole numbers from 0 to 2**24 - 1, if
-        the value of a leaf is beyond single precision and ``dtype`` is "float32", or if ``feature_names`` are
-        those of the model in another order.
+        the value of a leaf is beyond single precision and ``dtype`` is "float32", if ``feature_names`` are
+        those of the model in another order, or if the classes of a classifier are neither whole numbers nor
+        strings.
 
     Notes
     -----
-    The scores of a classifier are those of its ``decision_function``. Those of a model with a Poisson loss
-    are the logarithms of its predictions.
+    The outputs are, in this order:
+
+    - of a `HistGBRTClassifier`, ``label`` of shape (n_rows,), int64 or strings, and ``probabilities`` of
+      shape (n_rows, 2), as skl2onnx and onnxmltools call them (without their ``ZipMap``), and ``score``,
+      which is its ``decision_function``;
+    - of any other model with a Poisson or logistic loss, or an `Ensemble` with a ``link``, ``prediction`` of
+      shape (n_rows, 1), what `predict` returns, and ``score``, its logarithm or its log odds;
+    - of all others, ``score``, which is what `predict` returns.
 
     In columns of categories, onnxruntime truncates some numbers to whole ones, while this library treats a
     value that is not a category as missing.
@@ -95,7 +113,8 @@ def dump_onnx(
         raise ImportError('dump_onnx needs onnx; install it with: pip install "ranktrees[onnx]"') from error
     if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be 'float32' or 'float64', got {dtype!r}")
-    ensemble = added_up(model, feature_names)
+    ensemble, fitted = added_up(model, feature_names), fitted_trees(model)
+    warn_of_lost_link(fitted)
     if dtype == "float32":
         instead = "write it with dtype='float64', which supports them, or one-hot encode them"
         require_cuts_only(ensemble, "TreeEnsembleRegressor", instead)
@@ -104,12 +123,59 @@ def dump_onnx(
         kind, version, operator = TensorProto.DOUBLE, 5, _in_double_precision(helper, TensorProto, ensemble)
     rows = helper.make_tensor_value_info("X", kind, [None, ensemble.n_features])
     scores = helper.make_tensor_value_info("score", kind, [None, 1])
-    graph = helper.make_graph([operator], "ranktrees", [rows], [scores])
+    nodes, constants, outputs = _link(helper, TensorProto, kind, ensemble.link, fitted)
+    graph = helper.make_graph([operator, *nodes], "ranktrees", [rows], [*outputs, scores], constants)
     opsets = [helper.make_opsetid("ai.onnx.ml", version), helper.make_opsetid("", 17)]
     written = helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="ranktrees")
     if ensemble.feature_names is not None:
         helper.set_model_props(written, {"feature_names": json.dumps(ensemble.feature_names)})
     replace_file(path, written.SerializeToString(), "the model")
+
+
+def _link(
+    helper: Any, kinds: Any, kind: int, link: str | None, model: Any
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Return nodes that turn scores into predictions, their constants, and the outputs that they make."""
+    if link is None:
+        return [], [], []
+    classes = getattr(model, "classes_", None)
+    last = helper.make_node(OPERATORS[link], ["score"], ["prediction"])
+    if classes is None:
+        return [last], [], [helper.make_tensor_value_info("prediction", kind, [None, 1])]
+    labels_kind, labels = _labels(kinds, classes)
+    constants = [
+        helper.make_tensor("zero", kind, [1], [0.0]),
+        helper.make_tensor("one", kind, [1], [1.0]),
+        helper.make_tensor("row", kinds.INT64, [1], [-1]),
+        helper.make_tensor("classes", labels_kind, [2], labels),
+    ]
+    nodes = [
+        last,
+        helper.make_node("Sub", ["one", "prediction"], ["other"]),
+        helper.make_node("Concat", ["other", "prediction"], ["probabilities"], axis=1),
+        helper.make_node("Greater", ["score", "zero"], ["is_second"]),
+        helper.make_node("Reshape", ["is_second", "row"], ["of_rows"]),
+        helper.make_node("Cast", ["of_rows"], ["number"], to=kinds.INT64),
+        helper.make_node("Gather", ["classes", "number"], ["label"]),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("label", labels_kind, [None]),
+        helper.make_tensor_value_info("probabilities", kind, [None, 2]),
+    ]
+    return nodes, constants, outputs
+
+
+def _labels(kinds: Any, classes: np.ndarray) -> tuple[int, list[Any]]:
+    """Return the type of classes in ONNX, and the classes."""
+    values = classes.tolist()
+    if all(isinstance(each, str) for each in values):
+        return kinds.STRING, [each.encode() for each in values]
+    if all(isinstance(each, int | float) and abs(each) < 2**63 and each == int(each) for each in values):
+        return kinds.INT64, [int(each) for each in values]
+    raise ValueError(
+        f"the classes are {values}; expected whole numbers of 64 bits or strings, which ONNX has for labels: "
+        "fit the classifier to these."
+    )
 
 
 def _in_single_precision(helper: Any, ensemble: Ensemble) -> Any:

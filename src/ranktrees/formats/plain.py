@@ -13,7 +13,6 @@ from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import whole_ensemble
 from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack
 from ranktrees.model.native import MAGIC
-from ranktrees.objectives.pointwise import Logistic, Poisson
 from ranktrees.support.cuts import round_down
 
 N_WHOLE_NUMBERS = 2**24  # this many, from 0 on, are distinct in single precision
@@ -62,27 +61,6 @@ def added_up(model: Any, feature_names: Sequence[str] | None = None) -> Ensemble
         nodes, tree_offsets = single_leaf(0.0), [0, 1]
     nodes["value"][: tree_offsets[1]] += ensemble.base
     return ensemble._replace(nodes=nodes, tree_offsets=tree_offsets, base=0.0)
-
-
-def link_of(model: Any) -> str | None:
-    """Return what other libraries call the function that turns the scores of a model into predictions.
-
-    Parameters
-    ----------
-    model : estimator or Ensemble
-
-    Returns
-    -------
-    str or None
-        "logistic", "poisson", or None if predictions are the scores, or a function that others do not know.
-
-    Examples
-    --------
-    >>> link_of(Ensemble.from_trees([], n_features=3)) is None
-    True
-    """
-    objective = type(getattr(fitted_trees(model)._link, "__self__", None))
-    return {Logistic: "logistic", Poisson: "poisson"}.get(objective)
 
 
 def single_leaf(value: float) -> np.ndarray:

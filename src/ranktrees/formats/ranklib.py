@@ -35,6 +35,8 @@ def dump_ranklib(model: Any, path: PathLike) -> None:
 
     Notes
     -----
+    The scores are those before a link, as of ``ensemble_``, which rank alike.
+
     RankLib does not support missing values, and takes values that are not given to be 0. The rows that the
     model is fitted to should do the same. RankLib compares in single precision.
 

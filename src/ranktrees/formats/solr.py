@@ -65,6 +65,8 @@ def dump_solr(
 
     Notes
     -----
+    The scores are those before a link, as of ``ensemble_``, which rank alike.
+
     In Solr a row goes left if ``x <= threshold + 1e-6``, in single precision. Thresholds are written so that
     the sum is the last float32 that goes left. If no threshold gives that number, as for cuts below 4e-6 and
     some negative ones, the sum is the nearest possible, which is off by at most 3e-13 or the last bit.

@@ -24,12 +24,12 @@ import numpy as np
 from ranktrees._core.support.dtypes import NODE
 from ranktrees.estimators.columns import warn_of_lost_levels
 from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.estimators.links import warn_of_lost_link
 from ranktrees.formats.plain import (
     added_up,
     first_float32_above,
     from_sets,
     last_float64_rounded_to,
-    link_of,
     one_sided,
     refuse_own,
     short,
@@ -68,13 +68,14 @@ def _logit(p: float) -> float:
     return float(-np.log(np.float32(1) / np.float32(p) - np.float32(1)))
 
 
-# The number that scores start from is written as a prediction. By objective, how to turn that into a score.
-SCORE_OF: dict[str, Callable[[float], float]] = {
-    **dict.fromkeys(["binary:logistic", "reg:logistic"], _logit),
-    **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], math.log),
-    **dict.fromkeys(["rank:map", "rank:ndcg", "rank:pairwise"], float),
-    **dict.fromkeys(["reg:absoluteerror", "reg:pseudohubererror", "reg:squarederror"], float),
-    "reg:squaredlogerror": float,
+# The number that scores start from is written as a prediction. By objective, how to turn that into a score,
+# and the link by which the objective predicts.
+READ_AS: dict[str, tuple[Callable[[float], float], str | None]] = {
+    **dict.fromkeys(["binary:logistic", "reg:logistic"], (_logit, "logistic")),
+    **dict.fromkeys(["count:poisson", "reg:gamma", "reg:tweedie"], (math.log, "poisson")),
+    **dict.fromkeys(["rank:map", "rank:ndcg", "rank:pairwise"], (float, None)),
+    **dict.fromkeys(["reg:absoluteerror", "reg:pseudohubererror", "reg:squarederror"], (float, None)),
+    "reg:squaredlogerror": (float, None),
 }
 
 
@@ -141,7 +142,8 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
             f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
         )
     warn_of_lost_levels(fitted_trees(model), ensemble)
-    written = _written(ensemble, *OBJECTIVES[link_of(model)])
+    warn_of_lost_link(fitted_trees(model))
+    written = _written(ensemble, *OBJECTIVES[ensemble.link])
     # XGBoost does not read escaped characters, but it reads Infinity.
     replace_file(path, json.dumps(written, ensure_ascii=False).encode(), "the model")
 
@@ -158,7 +160,8 @@ def load_xgboost(model: Any) -> Ensemble:
     Returns
     -------
     Ensemble
-        The model. `EnsembleRanker` makes an estimator of it. Its scores are those of XGBoost's
+        The model. `EnsembleRanker` makes an estimator of it, which predicts what ``predict`` of a ``Booster``
+        does: the link of the objective is read. Its scores are those of XGBoost's
         ``predict(X, output_margin=True)`` to about seven digits, since XGBoost adds up in single precision.
 
     Raises
@@ -384,13 +387,14 @@ def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
     if n_classes > 1 or n_targets > 1 or len(start) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     _require_all_taken(model)
-    if objective not in SCORE_OF:
+    if objective not in READ_AS:
         raise ValueError(
             f"the objective {objective!r}: it is not known from what value its scores start, expected one "
-            f"of {sorted(SCORE_OF)}: train it with one of them"
+            f"of {sorted(READ_AS)}: train it with one of them"
         )
+    score_of, link = READ_AS[objective]
     try:
-        base = SCORE_OF[objective](start[0])
+        base = score_of(start[0])
     except ValueError as error:
         raise ValueError(f"base_score={start[0]:g} of {objective!r}: {error}") from None
     if not model["trees"]:
@@ -419,6 +423,7 @@ def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
         dict.fromkeys(split, numbers),
         n_features=n_features,
         base=base,
+        link=link,
         feature_names=learner.get("feature_names") or None,
         category_levels=_levels(model["cats"]["enc"], n_features) if "cats" in model else None,
     )

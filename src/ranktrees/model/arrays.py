@@ -14,6 +14,7 @@ class ModelArrays(Protocol):
     n_features: int
     base: float
     average: bool
+    link: str | None
 
     @property
     def nodes(self) -> NDArray[Any]: ...

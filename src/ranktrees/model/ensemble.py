@@ -33,6 +33,8 @@ MAX_CATEGORIES = 65_535
 MAX_IN_SETS = 256  # of up to this many categories, each has a bit of its own
 WORDS = MAX_IN_SETS // 32
 
+LINKS = ("logistic", "poisson")
+
 NO_CATEGORIES = np.empty(0)  # shared by all, so that a feature without categories takes no memory
 NO_CATEGORIES.flags.writeable = False
 
@@ -216,7 +218,7 @@ class Trees(Sequence[Any]):
 
         Parameters
         ----------
-        n_features, categories, groups, base, average, feature_names, category_levels
+        n_features, categories, groups, base, average, link, feature_names, category_levels
             As for `Ensemble`.
 
         Returns
@@ -282,6 +284,10 @@ class Ensemble:
         The number that every score starts from.
     average : bool, default=False
         Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
+    link : {"logistic", "poisson"} or None, default=None
+        What turns a score :math:`s` into a prediction: the :math:`1/(1+e^{-s})` of a logistic loss, the
+        :math:`e^s` of a Poisson loss, or nothing. It is kept, and written to files, but does not change what
+        an ensemble computes, which are scores. `EnsembleRanker` predicts by it.
     feature_names : sequence of str, length n_features, default=None
         The names of the columns of a data frame, in their order, each name once. None if they are not known.
     category_levels : mapping of int to tuple, default=None
@@ -290,7 +296,7 @@ class Ensemble:
 
     Attributes
     ----------
-    nodes, tree_offsets, bitsets, categories, groups, base, average, n_features
+    nodes, tree_offsets, bitsets, categories, groups, base, average, link, n_features
     feature_names, category_levels
         The parameters above, in canonical form and read-only: of up to 256 categories each has a code of its
         own, and codes of more begin from 0 in the order of the categories.
@@ -343,12 +349,13 @@ class Ensemble:
         groups: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
+        link: str | None = None,
         feature_names: Sequence[str] | None = None,
         category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> None:
         bitsets = np.zeros((0, WORDS), np.uint32) if bitsets is None else np.asarray(bitsets, np.uint32)
         nodes, tree_offsets = np.array(nodes, NODE), np.array(tree_offsets, np.int64)
-        self._set_arrays(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
+        self._set_arrays(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average, link)
         self._name_columns(feature_names, category_levels)
 
     @classmethod
@@ -363,12 +370,15 @@ class Ensemble:
         groups: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
+        link: str | None = None,
         feature_names: Sequence[str] | None = None,
         category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> Self:
         """Make an ensemble of arrays that it may own, without copying them."""
         ensemble = cls.__new__(cls)
-        ensemble._set_arrays(nodes, tree_offsets, bitsets, n_features, categories, groups, base, average)
+        ensemble._set_arrays(
+            nodes, tree_offsets, bitsets, n_features, categories, groups, base, average, link
+        )
         ensemble._name_columns(feature_names, category_levels)
         return ensemble
 
@@ -388,11 +398,13 @@ class Ensemble:
         groups: Sequence[Any] | None,
         base: float,
         average: bool,
+        link: str | None,
     ) -> None:
         """Check the arrays and keep them."""
         self.n_features = int(n_features)
         self.base = float(base)
         self.average = bool(average)
+        self.link = _checked_link(link)
         if not 1 <= self.n_features < 2**31:
             raise ValueError(f"n_features must be between 1 and 2**31 - 1, got {n_features}")
         if not np.isfinite(self.base):
@@ -417,6 +429,7 @@ class Ensemble:
         groups: Sequence[Any] | None = None,
         base: float = 0.0,
         average: bool = False,
+        link: str | None = None,
         feature_names: Sequence[str] | None = None,
         category_levels: Mapping[int, Sequence[Any]] | None = None,
     ) -> Ensemble:
@@ -428,7 +441,7 @@ class Ensemble:
             The trees, in the order in which they are added up.
         bitsets : sequence of (ndarrays of shape (n, n_words), uint32, or None), default=None
             For each tree, the bit sets that the ``categories`` of its nodes index, from 0 on.
-        n_features, categories, groups, base, average, feature_names, category_levels
+        n_features, categories, groups, base, average, link, feature_names, category_levels
             As for `Ensemble`.
 
         Returns
@@ -453,13 +466,14 @@ class Ensemble:
             groups=groups,
             base=base,
             average=average,
+            link=link,
             feature_names=feature_names,
             category_levels=category_levels,
         )
 
     def _replace(self, **changes: Any) -> Ensemble:
         arrays = ("nodes", "tree_offsets", "bitsets", "categories", "groups")
-        names = (*arrays, "n_features", "base", "average", "feature_names", "category_levels")
+        names = (*arrays, "n_features", "base", "average", "link", "feature_names", "category_levels")
         return Ensemble(**{name: getattr(self, name) for name in names} | changes)
 
     def _with_columns(
@@ -471,6 +485,36 @@ class Ensemble:
         plain = {feature: tuple(map(plain_level, levels)) for feature, levels in category_levels.items()}
         category_levels = {j: each for j, each in plain.items() if all(map(_can_be_written, each))}
         ensemble._name_columns(feature_names, category_levels)
+        return ensemble
+
+    def with_link(self, link: str | None) -> Ensemble:
+        """Return the same trees with another link, or without one.
+
+        Parameters
+        ----------
+        link : {"logistic", "poisson"} or None
+            What turns scores into predictions, as for `Ensemble`. None: predictions are the scores.
+
+        Returns
+        -------
+        Ensemble
+            It shares the arrays. Its scores are the same.
+
+        Raises
+        ------
+        ValueError
+            If ``link`` is another value.
+
+        Examples
+        --------
+        >>> from ranktrees import EnsembleRanker
+        >>> odds = Ensemble.from_trees([], n_features=1, base=0.0, link="logistic")
+        >>> [EnsembleRanker(each).predict([[1.0]]) for each in (odds, odds.with_link(None))]
+        [array([0.5]), array([0.])]
+        """
+        ensemble = Ensemble.__new__(Ensemble)
+        vars(ensemble).update(vars(self))
+        ensemble.link = _checked_link(link)
         return ensemble
 
     @property
@@ -579,7 +623,9 @@ class Ensemble:
     def __repr__(self) -> str:
         return (
             f"Ensemble(n_trees={self.n_trees}, n_nodes={len(self.nodes)}, depth={self.depth}, "
-            f"n_features={self.n_features}, base={self.base!r}, average={self.average})"
+            f"n_features={self.n_features}, base={self.base!r}, average={self.average}"
+            + ("" if self.link is None else f", link={self.link!r}")
+            + ")"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -693,8 +739,8 @@ class Ensemble:
         TypeError
             If ``other`` is not an ensemble.
         ValueError
-            If ``n_features``, ``base`` or ``average`` differ, if both know the names of the columns or the
-            levels of one and these differ, or if a feature would get more than 65,535 categories.
+            If ``n_features``, ``base``, ``average`` or ``link`` differ, if both know the names of the columns
+            or the levels of one and these differ, or if a feature would get more than 65,535 categories.
 
         Examples
         --------
@@ -703,10 +749,10 @@ class Ensemble:
         True
         """
         _require_ensemble(other, "other is")
-        for name in ("n_features", "base", "average"):
+        for name in ("n_features", "base", "average", "link"):
             mine, its = getattr(self, name), getattr(other, name)
             if mine != its:
-                raise ValueError(f"other has {name}={its}, expected {mine} as in the ensemble it extends")
+                raise ValueError(f"other has {name}={its!r}, expected {mine!r} as in the ensemble it extends")
         return _one_after_another([self, other], self.base)
 
     @staticmethod
@@ -724,6 +770,10 @@ class Ensemble:
         scores up to rounding, and `ranktrees.model.scoring.predict` defines it to the last bit. Gains become
         :math:`|w_i|\, g / T_i`, so that `feature_importances` are a weighted sum as well: a forest counts as
         much as one tree, not as many. A single ensemble of weight 1 without ``average`` stays as it is.
+
+        Scores are summed, not predictions. A ``link`` that all ensembles have is kept: a mean of log odds is
+        again read as log odds, and a mean of logarithms of counts as a logarithm, so that the prediction is
+        the geometric mean of the counts.
 
         Parameters
         ----------
@@ -745,9 +795,9 @@ class Ensemble:
         TypeError
             If one of them is not an ensemble, or if a single ensemble is not passed in a list.
         ValueError
-            If there are no ensembles, if ``n_features``, the names of the columns or the levels of one
-            differ, if ``weights`` is not one finite number for each ensemble, or if a feature would get more
-            than 256 categories.
+            If there are no ensembles, if ``n_features``, ``link``, the names of the columns or the levels of
+            one differ, if ``weights`` is not one finite number for each ensemble, or if a feature would get
+            more than 65,535 categories.
 
         Examples
         --------
@@ -773,6 +823,12 @@ class Ensemble:
         n_features = sorted({each.n_features for each in ensembles})
         if len(n_features) > 1:
             raise ValueError(f"ensembles have {n_features} features, expected the same number in all")
+        links = list(dict.fromkeys(each.link for each in ensembles))
+        if len(links) > 1:
+            raise ValueError(
+                f"ensembles have the links {links}, so that their scores are on different scales; expected "
+                "the same in all: to add up scores whatever they mean, pass each.with_link(None)."
+            )
         weighted = [each._weighted(weight) for each, weight in zip(ensembles, weights.tolist(), strict=True)]
         return _one_after_another(weighted, reduce(add, (each.base for each in weighted)))
 
@@ -827,7 +883,7 @@ class Ensemble:
         Returns
         -------
         ndarray of shape (n_rows,), float64
-            The scores.
+            The scores, whatever the ``link``.
         """
         return scoring.predict(self, X, n_threads, start=start)
 
@@ -1270,6 +1326,15 @@ def checked_renames(names: Any, called: Sequence[str] | None, n_features: int) -
             f"{moved[0]!r} has another place; expected names in that order, or None to keep them."
         )
     return names
+
+
+def _checked_link(link: Any) -> str | None:
+    if link is not None and link not in LINKS:
+        raise ValueError(
+            f"link={link!r}; expected one of {LINKS}, or None: if it comes from a file, a later release may "
+            "have written it, so use a newer one."
+        )
+    return None if link is None else str(link)
 
 
 def _checked_levels(category_levels: Any, n_features: int) -> dict[int, tuple[Any, ...]]:

@@ -29,7 +29,8 @@ features       int16[n_features]            number of categories of each feature
 categories     float64[...]                 the values of the categories of all features, one after another
 codes          uint16[...]                  only in version 2: the code of each of these categories
 columns        JSON in ASCII                ``{"feature_names": null, "category_levels": {}}``, or with a list
-                                            of names, one per feature, and lists of levels by feature
+                                            of names, one per feature, and lists of levels by feature; and
+                                            ``"link": "logistic"`` or ``"poisson"`` at the end if there is one
 ============== ============================ ================================================================
 
 `~ranktrees.model.ensemble.Ensemble` describes what these mean. A model is written in exactly one way: equal
@@ -210,7 +211,8 @@ def _body(ensemble: ModelArrays) -> bytes:
 
 def _spelt_columns(ensemble: ModelArrays) -> bytes:
     columns = {"feature_names": ensemble.feature_names, "category_levels": dict(ensemble.category_levels)}
-    return json.dumps(columns, allow_nan=False).encode("ascii")
+    link = {} if ensemble.link is None else {"link": ensemble.link}
+    return json.dumps(columns | link, allow_nan=False).encode("ascii")
 
 
 def _read_columns(section: Any) -> dict[str, Any]:
@@ -220,6 +222,7 @@ def _read_columns(section: Any) -> dict[str, Any]:
         return {
             "feature_names": None if names is None else tuple(names),
             "category_levels": {int(feature): tuple(each) for feature, each in levels.items()},
+            "link": columns.get("link"),
         }
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(
