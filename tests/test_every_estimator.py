@@ -47,6 +47,7 @@ from threadpoolctl import threadpool_limits
 import ranktrees
 from ranktrees import (
     AveragedRanker,
+    BlendRanker,
     FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
@@ -296,6 +297,19 @@ def test_what_is_passed_by_position_though_it_has_to_be_named_is_answered(cls, r
             getattr(model, method)(*given)
 
 
+def test_methods_that_take_rows_alone_say_so(rows):
+    X, y, qid = rows
+    inner = LambdaMARTRanker(max_iter=2)
+    for model in (BlendRanker([("a", inner), ("b", inner)]), OrdinalRanker(HistGBRTRegressor(max_iter=2))):
+        model.fit(X, y, qid=qid)
+        with pytest.raises(TypeError, match=r"predict takes X and nothing else; write predict\(X\)\.$"):
+            model.predict(X, qid)
+        with pytest.raises(TypeError, match=r"predict got .*'num_iteration'; it accepts \['X'\]\.$"):
+            model.predict(X, num_iteration=1)
+        with pytest.raises(TypeError, match=r"fit got .*'group_id'; here that is qid=\."):
+            model.fit(X, y, group_id=qid)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -309,6 +323,13 @@ def test_what_is_passed_by_position_though_it_has_to_be_named_is_answered(cls, r
         ("cat_smooth", "no such parameter: categories are split by sets"),
         ("use_missing", "no such parameter: missing values are NaN"),
         ("od_type", "no such parameter: n_iter_no_change rounds"),
+        ("rate_drop", "no such parameter: .* boosting drops no trees"),
+        ("feature_contri", "no such parameter: feature_costs makes"),
+        ("cegb_tradeoff", "expected cost_weight,"),
+        ("snapshot_interval", "expected checkpoint_every,"),
+        ("eval_fraction", "expected validation_fraction,"),
+        ("max_bin_by_feature", "no such parameter: max_bins is the same"),
+        ("tree_learner", "no such parameter: ranktrees.mpi"),
     ],
 )
 def test_names_that_resemble_others_are_answered_by_what_they_mean(name, told):

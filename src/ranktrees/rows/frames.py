@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees.rows.sparse import read_sparse
-from ranktrees.rows.values import as_float, as_seen, is_missing, several
+from ranktrees.rows.values import array_of, as_float, as_seen, is_missing, several
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _read_column(column: Any, levels: tuple[Any, ...] | None, named: str) -> np.
         )
     missing = missing_mask(column)
     if missing is None or not missing.any():
-        values = np.asarray(column)
+        values = array_of(column)
         if values.ndim > 1:
             raise several(named)
         return as_float(values, lambda _: named)
@@ -229,7 +229,7 @@ def kinds_of(levels: Iterable[Hashable]) -> set[str]:
 
 def _without_missing(column: Any) -> np.ndarray:
     drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None) or column.drop_null
-    return np.asarray(drop())
+    return array_of(drop())
 
 
 def missing_mask(column: Any) -> np.ndarray | None:
