@@ -459,8 +459,26 @@ def test_query_ids_that_are_left_among_the_features_under_another_name_are_doubt
         make(LambdaMARTRanker).fit(frame, y, qid=ids)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(LambdaMARTRanker).fit(frame, y, qid=qid[np.argsort(-qid, kind="stable")])
+        make(LambdaMARTRanker).fit(frame, y, qid=np.roll(qid, 1))
         make(LambdaMARTRanker).fit(frame.assign(session=0), y, qid=0 * qid)
+
+
+def test_a_category_of_its_own_for_each_query_is_an_id():
+    X, qid = np.random.default_rng(0).normal(size=(60, 2)), np.repeat(np.arange(20), 3)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(session=pd.Categorical(-qid))
+    shuffled = np.random.default_rng(1).permutation(60)
+    for rows in (np.arange(60), shuffled):
+        with pytest.warns(FitWarning, match="X has a column 'session', which holds the query ids"):
+            make(LambdaMARTRanker).fit(frame.iloc[rows], X[rows, 0] > 0, qid=qid[rows])
+    with pytest.warns(FitWarning, match="X has a column 'session', which holds the query ids"):
+        make(LambdaMARTRanker).fit(frame, X[:, 0] > 0, group=np.full(20, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(LambdaMARTRanker).fit(frame.assign(session=pd.Categorical(qid // 2)), X[:, 0] > 0, qid=qid)
+        make(LambdaMARTRanker).fit(frame.assign(session=pd.Categorical(-qid % 19)), X[:, 0] > 0, qid=qid)
+        make(LambdaMARTRanker).fit(
+            frame.assign(session=pd.Categorical(np.arange(60) % 20)), X[:, 0] > 0, qid=qid
+        )
 
 
 def texts_as(kind, frame):

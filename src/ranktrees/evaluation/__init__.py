@@ -19,6 +19,7 @@ from ranktrees.evaluation.early_exit import EarlyExit, WorkSaved
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
+    QueryTimeSeriesSplit,
     query_scorer,
     train_test_split_by_query,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "PickedEarlyExit",
     "QueryKFold",
     "QueryShuffleSplit",
+    "QueryTimeSeriesSplit",
     "ScoreCurves",
     "WeightCurve",
     "WorkSaved",

@@ -103,7 +103,7 @@ def read_frame(
 
 def _read_column(column: Any, levels: tuple[Any, ...] | None, named: str) -> np.ndarray:
     if levels is not None:
-        return _read_categories(_values(column), levels, named)
+        return _read_categories(values_of(column), levels, named)
     if is_category(column):
         raise ValueError(
             f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
@@ -263,10 +263,10 @@ def holds_texts(column: Any) -> bool:
     dtype = getattr(dtype, "pyarrow_dtype", dtype)
     if type(dtype).__name__ in ("StringDtype", "String") or str(dtype) in ("string", "large_string"):
         return True
-    return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))
+    return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in values_of(column))
 
 
-def _values(column: Any) -> list[Any]:
+def values_of(column: Any) -> list[Any]:
     if hasattr(column, "to_pylist"):  # np.asarray turns the nulls of an Arrow dictionary into levels
         return column.to_pylist()
     if type(column.dtype).__name__ == "CategoricalDtype":  # beside a NaN, integers would be floats
@@ -293,7 +293,7 @@ class OrderedLevels(tuple[Any, ...]):
 
 def levels_of(column: Any) -> tuple[Any, ...]:
     """Return the distinct values of a column without the missing ones, sorted."""
-    return sorted_levels(value for value in set(_values(column)) if not is_missing(value))
+    return sorted_levels(value for value in set(values_of(column)) if not is_missing(value))
 
 
 def sorted_levels(values: Iterator[Any] | list[str]) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from ranktrees.support.warning import FitWarning, warn
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ranktrees.rows.queries import Queries
     from ranktrees.support.annotations import RowsLike
 
 FEW = 16  # rows that rule out almost all columns
@@ -49,9 +50,11 @@ def warn_of_labels_among_columns(
 
 
 def warn_of_ids_among_columns(
-    X: RowsLike, rows: Any, levels: dict[int, tuple[Any, ...]], ids: list[Any]
+    X: RowsLike, rows: Any, levels: dict[int, tuple[Any, ...]], ids: list[Any], queries: Queries
 ) -> None:
     """Warn if a column of X is called as the query ids are, or has their values: it is probably no feature.
+
+    A category column also holds ids if it has a category of its own for each query.
 
     Parameters
     ----------
@@ -62,10 +65,12 @@ def warn_of_ids_among_columns(
         The levels of the category columns, in the order of their codes.
     ids : list of array-like of shape (n_rows,)
         Query ids from all sources.
+    queries : tuple
+        The rows in the order of their queries, and where each query begins.
     """
     names = {"qid"} | {one.name for one in ids if isinstance(getattr(one, "name", None), str)}
     called = [name for name, _ in frame_columns(X) or [] if name in names]
-    found = called or [_name_of(X, j) for j in _columns_of_ids(rows, levels, ids[0])]
+    found = called or [_name_of(X, j) for j in _columns_of_ids(rows, levels, ids, queries)]
     if found:
         warn(
             f"X has a column {found[0]!r}, which {'is the name of' if called else 'holds'} the query ids: "
@@ -128,11 +133,15 @@ def _columns_on_disk_that_equal(rows: Spool, values: np.ndarray) -> list[int]:
     ]
 
 
-def _columns_of_ids(rows: Any, levels: dict[int, tuple[Any, ...]], ids: Any) -> list[int]:
+def _columns_of_ids(
+    rows: Any, levels: dict[int, tuple[Any, ...]], ids: list[Any], queries: Queries
+) -> list[int]:
     """Return the columns that hold the ids, as numbers or as codes of categories."""
+    if found := [j for j, own in levels.items() if _tells_queries_apart(rows, j, len(own), queries)]:
+        return found
     n_rows = rows.shape[0]
-    values = np.asarray(ids)
-    if n_rows < MANY or values.shape != (n_rows,):
+    values = np.asarray(ids[0]) if ids else None
+    if n_rows < MANY or values is None or values.shape != (n_rows,):
         return []
     if values.dtype.kind in "biuf":
         found = columns_that_equal(rows, values.astype(np.float64))
@@ -146,6 +155,16 @@ def _columns_of_ids(rows: Any, levels: dict[int, tuple[Any, ...]], ids: Any) -> 
         if j in columns_that_equal(rows, codes):
             return [j]
     return []
+
+
+def _tells_queries_apart(rows: Any, j: int, n_levels: int, queries: Queries) -> bool:
+    """Whether each of many queries has a category of its own."""
+    order, offsets = queries
+    if n_levels != len(offsets) - 1 or n_levels < MANY:
+        return False
+    codes = _column(rows, j, order)
+    own = codes[offsets[:-1]]
+    return len(np.unique(own)) == n_levels and np.array_equal(codes, np.repeat(own, np.diff(offsets)))
 
 
 def _name_of(X: RowsLike, j: int) -> Any:
