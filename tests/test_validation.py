@@ -792,8 +792,9 @@ def test_names_that_are_no_strings_are_compared_too(names):
 def test_lazy_frames_are_to_be_collected():
     lazy = pl.DataFrame({"a": [1.0]}).lazy()
     refused(lambda: rows_of(lazy), "X is <LazyFrame>", "pass X.collect()", error=TypeError)
-    for name in ("y", "sample_weight"):
-        refused(lambda name=name: fit(**{name: lazy}), f"pass {name}.collect()", error=TypeError)
+    for name in ("y", "sample_weight", "group"):
+        given = {name: lazy, "qid": None} if name == "group" else {name: lazy}
+        refused(lambda given=given: fit(**given), f"pass {name}.collect()", error=TypeError)
 
 
 def test_frames_of_dask_are_to_be_computed():
@@ -1164,6 +1165,7 @@ def test_weights_of_every_kind(weight):
         (np.ones((12, 2)), ("(12, 2)", "(12,)")),
         (2.0, ("()", "(12,)")),
         (np.ones(3), ("(3,)", "3 queries", "sample_weight=pd.Series(qid).map(weight_of_id)")),
+        ({0: 1, 1: 2, 2: 1}, ("not a number", "for each query", "pd.Series(qid).map(sample_weight)")),
     ],
 )
 def test_wrong_weights_are_refused(weight, parts):

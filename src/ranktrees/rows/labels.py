@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -188,7 +189,9 @@ def _numbers(values: Any, name: str, kind: str) -> np.ndarray:
         raise ValueError(
             f"{name} holds {as_seen(wrong)}, which is not a number; expected one for each row as {kind}: "
             + (
-                "query ids are passed by name, as qid=."
+                f"to pass one weight for each query, by their ids, write {name}=pd.Series(qid).map({name})."
+                if isinstance(values, Mapping)
+                else "query ids are passed by name, as qid=."
                 if kind == "weight"
                 else "map strings to numbers first, and convert digits with .astype(float)."
             )

@@ -141,7 +141,8 @@ def _is_na(value: Any) -> bool:
 
 def is_date(value: Any) -> bool:
     """Whether this is a date, a time, a duration, or a period of pandas, which is not imported."""
-    return isinstance(value, (date, time, timedelta)) or type(value).__name__ == "Period"
+    kinds = (date, time, timedelta, np.datetime64, np.timedelta64)
+    return isinstance(value, kinds) or type(value).__name__ == "Period"
 
 
 def is_number(value: Any) -> bool:
@@ -154,11 +155,11 @@ def is_number(value: Any) -> bool:
     return True
 
 
-def array_of(column: Any) -> np.ndarray:
+def array_of(column: Any, read: Callable[[Any], np.ndarray] = np.asarray) -> np.ndarray:
     """Return a column as an array; as objects if NumPy lacks its type, as it lacks integers of 128 bits."""
     if str(getattr(column, "dtype", "")) in ("Int128", "UInt128"):
         return np.array(column.to_list(), object)
-    return np.asarray(column)
+    return read(column)
 
 
 def refuse_lazy(values: Any, name: str, expected: str) -> None:
