@@ -450,6 +450,35 @@ def test_labels_that_are_left_among_the_features_are_doubted(estimator, frames, 
             make(estimator).fit(rows, y, qid=qid)
 
 
+@pytest.mark.parametrize(
+    "recoded",
+    [
+        lambda y: 2 * y + 1,
+        lambda y: 3 - y,
+        lambda y: pd.Categorical(np.array(["bad", "so", "good", "best"])[y]),
+    ],
+)
+def test_labels_in_other_values_are_doubted(recoded):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(200, 2)), rng.integers(0, 4, 200), np.repeat(np.arange(20), 10)
+    frame = pd.DataFrame(X).add_prefix("f").assign(stars=recoded(y))
+    for order in (np.arange(200), rng.permutation(200)):
+        with pytest.warns(FitWarning, match="the column 'stars' of X holds the labels in other values"):
+            make(LambdaMARTRanker).fit(frame.iloc[order], y[order], qid=qid[order])
+    if isinstance(recoded(y), np.ndarray):
+        for kind in (sp.csr_array, np.asfortranarray):
+            with pytest.warns(FitWarning, match="the column 2 of X holds the labels in other values"):
+                make(LambdaMARTRanker).fit(kind(frame.to_numpy()), y, qid=qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".* learned nothing")
+        make(LambdaMARTRanker).fit(frame, np.minimum(y, 2), qid=qid)  # two values for a label
+        make(LambdaMARTRanker).fit(
+            frame, np.where(np.arange(200) == 7, (y + 1) % 4, y), qid=qid
+        )  # but for a row
+        make(HistGBRTRegressor).fit(X, 2 * X[:, 0])  # each label has one row
+
+
 @pytest.mark.parametrize("kind", [int, float, "shop {}".format])
 def test_query_ids_that_are_left_among_the_features_under_another_name_are_doubted(kind, rows):
     X, y, qid = rows

@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     from ranktrees.support.annotations import RowsLike
 
 FEW = 16  # rows that rule out almost all columns
+SAMPLE = 1000  # rows that show whether labels are shared by many, without sorting them all
 MANY = 20  # so many values are not equal by chance
 
 
 def warn_of_labels_among_columns(
     X: RowsLike, y: ArrayLike | None, rows: Any, labels: np.ndarray | None, order: np.ndarray | None
 ) -> None:
-    """Warn if a column of X has the values of the labels.
+    """Warn if a column of X has the values of the labels, or a value of its own for each label.
 
     Parameters
     ----------
@@ -47,6 +48,13 @@ def warn_of_labels_among_columns(
                 FitWarning,
             )
             return
+    if recoded := _columns_that_tell(rows, labels, order):
+        warn(
+            f"the column {_name_of(X, recoded[0])!r} of X holds the labels in other values, one for each, "
+            "and trees split by it as by any feature: scores will look perfect, but new rows have no labels "
+            "yet. Drop it from X.",
+            FitWarning,
+        )
 
 
 def warn_of_ids_among_columns(
@@ -116,6 +124,40 @@ def columns_that_equal(rows: Any, values: np.ndarray, order: np.ndarray | None =
         near = near[:, candidates].toarray()
     candidates = candidates[(near == values[few, None]).all(axis=0)]
     return [j for j in candidates.tolist() if np.array_equal(_column(rows, j, order), values)]
+
+
+def _columns_that_tell(rows: Any, labels: np.ndarray, order: np.ndarray | None) -> list[int]:
+    """Return the columns that have one value for each label, which no other label has.
+
+    Labels that few rows share are left out, as any column without equal values tells them, and so are rows
+    on disk.
+    """
+    sample = np.arange(0, len(labels), len(labels) // SAMPLE + 1)
+    kinds, first = np.unique(labels[sample], return_index=True)
+    if isinstance(rows, Spool) or not 2 <= len(kinds) <= len(sample) // 2:
+        return []
+    few = np.unique([*np.linspace(0, len(labels) - 1, FEW).astype(int), *sample[first[:FEW]]])
+    near = rows[few if order is None else order[few]]
+    candidates = np.arange(rows.shape[1])
+    if sp.issparse(rows):  # others are zero in all of these rows, whose labels differ
+        candidates = np.unique(near.indices)
+        near = near[:, candidates].toarray()
+    for i, label in enumerate(labels[few]):
+        same = near[:i] == near[i]
+        kept = (same == (labels[few[:i]] == label)[:, None]).all(axis=0)
+        near, candidates = near[:, kept], candidates[kept]
+    if not len(candidates):
+        return []
+    kinds, first, kind_of_row = np.unique(labels, return_index=True, return_inverse=True)
+    if len(kinds) > len(labels) // MANY:
+        return []
+    found = []
+    for j in candidates.tolist():
+        column = _column(rows, j, order)
+        own = column[first]
+        if len(np.unique(own)) == len(kinds) and np.array_equal(own[kind_of_row], column):
+            found.append(j)
+    return found
 
 
 def _column(rows: Any, j: int, order: np.ndarray | None) -> np.ndarray:
