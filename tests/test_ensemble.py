@@ -298,6 +298,8 @@ def test_what_is_no_ensemble_no_number_and_no_path_is_told(tmp_path):
             Ensemble.joined(alone)
     with pytest.raises(ValueError, match="n_threads must be at least 1, got None; expected a whole number"):
         ensemble.predict(rows(0, ensemble), None)
+    with pytest.raises(ValueError, match=r"got <ndarray of shape .*: query ids are not needed"):
+        ensemble.predict(rows(0, ensemble), np.zeros(len(rows(0, ensemble))))
     for ask in (ensemble.save, model.save, Ensemble.load):
         with pytest.raises(TypeError, match="path is a NoneType; expected the path of a file"):
             ask(None)

@@ -47,6 +47,7 @@ from threadpoolctl import threadpool_limits
 import ranktrees
 from ranktrees import (
     AveragedRanker,
+    BlendRanker,
     FitWarning,
     HistGBRTClassifier,
     HistGBRTRegressor,
@@ -296,6 +297,19 @@ def test_what_is_passed_by_position_though_it_has_to_be_named_is_answered(cls, r
             getattr(model, method)(*given)
 
 
+def test_methods_that_take_rows_alone_say_so(rows):
+    X, y, qid = rows
+    inner = LambdaMARTRanker(max_iter=2)
+    for model in (BlendRanker([("a", inner), ("b", inner)]), OrdinalRanker(HistGBRTRegressor(max_iter=2))):
+        model.fit(X, y, qid=qid)
+        with pytest.raises(TypeError, match=r"predict takes X and nothing else; write predict\(X\)\.$"):
+            model.predict(X, qid)
+        with pytest.raises(TypeError, match=r"predict got .*'num_iteration'; it accepts \['X'\]\.$"):
+            model.predict(X, num_iteration=1)
+        with pytest.raises(TypeError, match=r"fit got .*'group_id'; here that is qid=\."):
+            model.fit(X, y, group_id=qid)
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [
@@ -309,6 +323,13 @@ def test_what_is_passed_by_position_though_it_has_to_be_named_is_answered(cls, r
         ("cat_smooth", "no such parameter: categories are split by sets"),
         ("use_missing", "no such parameter: missing values are NaN"),
         ("od_type", "no such parameter: n_iter_no_change rounds"),
+        ("rate_drop", "no such parameter: .* boosting drops no trees"),
+        ("feature_contri", "no such parameter: feature_costs makes"),
+        ("cegb_tradeoff", "expected cost_weight,"),
+        ("snapshot_interval", "expected checkpoint_every,"),
+        ("eval_fraction", "expected validation_fraction,"),
+        ("max_bin_by_feature", "no such parameter: max_bins is the same"),
+        ("tree_learner", "no such parameter: ranktrees.mpi"),
     ],
 )
 def test_names_that_resemble_others_are_answered_by_what_they_mean(name, told):
@@ -430,6 +451,35 @@ def test_labels_that_are_left_among_the_features_are_doubted(estimator, frames, 
             make(estimator).fit(rows, y, qid=qid)
 
 
+@pytest.mark.parametrize(
+    "recoded",
+    [
+        lambda y: 2 * y + 1,
+        lambda y: 3 - y,
+        lambda y: pd.Categorical(np.array(["bad", "so", "good", "best"])[y]),
+    ],
+)
+def test_labels_in_other_values_are_doubted(recoded):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(200, 2)), rng.integers(0, 4, 200), np.repeat(np.arange(20), 10)
+    frame = pd.DataFrame(X).add_prefix("f").assign(stars=recoded(y))
+    for order in (np.arange(200), rng.permutation(200)):
+        with pytest.warns(FitWarning, match="the column 'stars' of X holds the labels in other values"):
+            make(LambdaMARTRanker).fit(frame.iloc[order], y[order], qid=qid[order])
+    if isinstance(recoded(y), np.ndarray):
+        for kind in (sp.csr_array, np.asfortranarray):
+            with pytest.warns(FitWarning, match="the column 2 of X holds the labels in other values"):
+                make(LambdaMARTRanker).fit(kind(frame.to_numpy()), y, qid=qid)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".* learned nothing")
+        make(LambdaMARTRanker).fit(frame, np.minimum(y, 2), qid=qid)  # two values for a label
+        make(LambdaMARTRanker).fit(
+            frame, np.where(np.arange(200) == 7, (y + 1) % 4, y), qid=qid
+        )  # but for a row
+        make(HistGBRTRegressor).fit(X, 2 * X[:, 0])  # each label has one row
+
+
 @pytest.mark.parametrize("kind", [int, float, "shop {}".format])
 def test_query_ids_that_are_left_among_the_features_under_another_name_are_doubted(kind, rows):
     X, y, qid = rows
@@ -439,8 +489,26 @@ def test_query_ids_that_are_left_among_the_features_under_another_name_are_doubt
         make(LambdaMARTRanker).fit(frame, y, qid=ids)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        make(LambdaMARTRanker).fit(frame, y, qid=qid[np.argsort(-qid, kind="stable")])
+        make(LambdaMARTRanker).fit(frame, y, qid=np.roll(qid, 1))
         make(LambdaMARTRanker).fit(frame.assign(session=0), y, qid=0 * qid)
+
+
+def test_a_category_of_its_own_for_each_query_is_an_id():
+    X, qid = np.random.default_rng(0).normal(size=(60, 2)), np.repeat(np.arange(20), 3)
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(session=pd.Categorical(-qid))
+    shuffled = np.random.default_rng(1).permutation(60)
+    for rows in (np.arange(60), shuffled):
+        with pytest.warns(FitWarning, match="X has a column 'session', which holds the query ids"):
+            make(LambdaMARTRanker).fit(frame.iloc[rows], X[rows, 0] > 0, qid=qid[rows])
+    with pytest.warns(FitWarning, match="X has a column 'session', which holds the query ids"):
+        make(LambdaMARTRanker).fit(frame, X[:, 0] > 0, group=np.full(20, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        make(LambdaMARTRanker).fit(frame.assign(session=pd.Categorical(qid // 2)), X[:, 0] > 0, qid=qid)
+        make(LambdaMARTRanker).fit(frame.assign(session=pd.Categorical(-qid % 19)), X[:, 0] > 0, qid=qid)
+        make(LambdaMARTRanker).fit(
+            frame.assign(session=pd.Categorical(np.arange(60) % 20)), X[:, 0] > 0, qid=qid
+        )
 
 
 def texts_as(kind, frame):

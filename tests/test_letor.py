@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import math
+import re
 import tempfile
 import tracemalloc
 from decimal import Decimal
@@ -19,6 +20,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.datasets import load_svmlight_file
 
 from fuzz.letor import compare
+from ranktrees import FitWarning
 from ranktrees.datasets import Batches, dump_letor, load_letor, load_letor_folds
 from ranktrees.rows import letor, text_files
 
@@ -422,10 +424,39 @@ def test_encodings(tmp_path):
     content = "1 qid:é 1:2 # ü\n".encode("latin-1")
     assert load(content, encoding="latin-1").qid.tolist() == ["é"]
     assert load(content, encoding="latin-1", return_ids=True).ids.tolist() == ["ü"]
-    assert load(content, return_ids=True).ids.tolist() == ["\udcfc"]
+    with pytest.warns(FitWarning, match=r"is no text in the encoding 'utf-8'.*encoding='latin-1'"):
+        assert load(content, return_ids=True).ids.tolist() == ["\udcfc"]
     (tmp_path / "rows.txt").write_bytes(content)
     (batch,) = Batches.from_letor(tmp_path / "rows.txt", encoding="latin-1")
     assert batch.qid.tolist() == ["é"]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"), [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+)
+def test_compressed_files_need_their_suffix(suffix, compress):
+    with pytest.raises(ValueError, match=rf"is compressed as files with the suffix '\{suffix}' are"):
+        load(compress(b"1 qid:1 1:2\n"))
+
+
+def test_lines_end_in_line_feeds():
+    assert len(load(b"1 qid:1 1:2\r\n0 qid:1 1:3\r\n").target) == 2
+    assert len(load(b"1 qid:1 1:2\r").target) == 1
+    with pytest.raises(ValueError, match=r"line 1: '0'; .*; if lines end in them, replace them"):
+        load(b"1 qid:1 1:2\r0 qid:1 1:3\r")
+
+
+def test_one_file_is_read(tmp_path):
+    with pytest.raises(TypeError, match=r"path is <list of length 1>; expected the path of a file"):
+        load_letor([tmp_path / "rows.txt"])
+
+
+def test_texts_that_are_no_numbers_may_be_missing():
+    for text in ("NULL", "1.79769313486232e+308"):  # the latter rounds the largest number up, to infinity
+        content = f"1 qid:7 1:{text} 2:3".encode()
+        with pytest.raises(ValueError, match=rf"a missing value, pass missing={re.escape(repr(text))}"):
+            load(content, dtype=np.float64)
+        np.testing.assert_array_equal(load(content, missing=text).data, [[np.nan, 3]])
 
 
 def test_blocks_do_not_matter(monkeypatch):
@@ -807,7 +838,7 @@ def test_the_quick_look_finds_the_largest_feature(lines):
 def test_numbers_that_are_too_large_are_refused_and_infinities_are_not(dtype):
     for text in (b"1e309", b"-1e400"):
         with pytest.raises(
-            ValueError, match=rf"value '{text.decode()}' of feature 1 is too large for float\d\d\.$"
+            ValueError, match=rf"value '{text.decode()}' of feature 1 is too large for float\d\d; if it"
         ):
             load_letor(io.BytesIO(b"1 qid:1 1:" + text + b"\n"), dtype=dtype)
     found = load_letor(io.BytesIO(b"1 qid:1 1:inf 2:-Infinity\n"), dtype=dtype).data

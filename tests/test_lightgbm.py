@@ -371,6 +371,19 @@ def test_names_are_asked_for_where_they_have_white_space(tmp_path):
         written(model, tmp_path, feature_names=["clicks"])
 
 
+@pytest.mark.parametrize(
+    ("name", "told"), [('a"b', "quotes"), ("a\\nb", "backslashes"), ("=x", "begins with another")]
+)
+def test_names_that_lightgbm_reads_as_others_are_refused(name, told, tmp_path):
+    model = HistGBRTRegressor(max_iter=2).fit(frame().drop(columns="site"), Y)
+    with pytest.raises(ValueError, match=rf"feature_names has {re.escape(repr(name))}.*{told}"):
+        written(model, tmp_path, feature_names=[name, "age"])
+    assert not (tmp_path / "model.txt").exists()
+    names = ["clicks", "=x"]
+    written(model, tmp_path, feature_names=names)
+    assert lightgbm.Booster(model_file=tmp_path / "model.txt").dump_model()["feature_names"] == names
+
+
 @pytest.mark.parametrize("values", [[-1.0, 3.0], [0.0, 0.5], [1.0, 2.0**24]])
 def test_categories_that_are_no_whole_numbers_are_refused(values, tmp_path):
     stump = reference.stump()

@@ -6,10 +6,12 @@ import itertools
 import math
 import pickle
 import warnings
+from datetime import date
 from typing import ClassVar
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -1104,6 +1106,7 @@ def test_a_prepared_measure_forgets_what_was_retrieved_before():
             "y_score must be .*: dates and durations are",
         ),
         (([1, 0], np.array([1, 2], "m8[s]")), {}, "y_score must be .*: dates and durations are not numbers"),
+        (([1, 0], [date(2024, 1, 1), date(2024, 1, 2)]), {}, "y_score must be .*: dates and durations"),
         (([1, 0], [2**53, 2**53 + 1]), {}, r"y_score must be .*: different integers above 2\*\*53 would"),
         ((np.ma.array([0, 1], mask=[0, 1]), [1, 2]), {}, "y_true must not be NaN or infinite, got nan"),
         (([0, 1], [1, 2]), {"sample_weight": [1]}, "sample_weight has 1 rows, but y_true has 2"),
@@ -1124,6 +1127,8 @@ def test_large_integers_that_stay_apart_are_scores():
 def test_calls_that_make_no_sense():
     with pytest.raises(TypeError, match=r"for scoring= of scikit-learn, .* pass query_scorer\(measure\)"):
         NDCG(object(), [[1.0]], [0])
+    with pytest.raises(TypeError, match=r"y_true is <LazyFrame>, .*: pass y_true.collect\(\)"):
+        NDCG(pl.LazyFrame({"y": [0, 1]}), [1.0, 2.0])
     with pytest.raises(TypeError, match="needs both labels and scores"):
         NDCG([0, 1])
     with pytest.raises(TypeError, match="needs both labels and scores"):

@@ -1,6 +1,7 @@
 """Splitters keep queries whole, and scorers never treat a test fold as one query."""
 
 import pickle
+from datetime import timedelta
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 import sklearn
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from interleaved import N_DOCUMENTS, N_QUERIES, data
 from numpy.testing import assert_allclose, assert_array_equal
@@ -33,6 +34,7 @@ from ranktrees import ModelFeatures
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
+    QueryTimeSeriesSplit,
     query_scorer,
     train_test_split_by_query,
 )
@@ -117,6 +119,148 @@ def test_shuffled_splits_keep_queries_whole(qid, seed):
         assert len(set(qid[test])) == 1
         assert not set(qid[train]) & set(qid[test])
         assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(qid)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=2, max_size=60),
+    st.integers(1, 4),
+    st.integers(0, 3),
+    st.one_of(st.none(), st.integers(1, 3)),
+)
+@settings(deadline=None, max_examples=50)
+def test_what_is_trained_on_is_earlier_than_what_is_tested(rows, n_splits, gap, max_train_size):
+    qid, time = np.array(rows).T
+    splitter = QueryTimeSeriesSplit(n_splits, gap=gap, max_train_size=max_train_size)
+    assert splitter.get_n_splits() == n_splits
+    try:
+        splits = list(splitter.split(np.zeros(len(qid)), groups=qid, time=time))
+    except ValueError:  # too few queries, or times, for so many parts
+        reject()
+    assert len(splits) == n_splits
+    tested = np.concatenate([test for _, test in splits])
+    assert len(set(tested)) == len(tested)
+    n_queries = len(set(qid))
+    assert len(set(qid[tested])) >= n_splits * (n_queries // (n_splits + 1))
+    for (train, test), after in zip(splits, [*splits[1:], None], strict=True):
+        assert time[train].max() < time[test].min()
+        assert time[train].max() + gap <= time[test].min()
+        for part in (train, test):
+            assert_array_equal(np.sort(np.flatnonzero(np.isin(qid, qid[part]))), part)
+        if max_train_size is None:  # nothing is left out that might be trained on
+            start = time[test].min()
+            may_be = {
+                q
+                for q in set(qid)
+                if (time[qid == q] < start).all() and (start - time[qid == q] >= gap).all()
+            }
+            assert set(qid[train]) == may_be
+        else:
+            assert len(set(qid[train])) <= max_train_size
+        if after is not None:
+            assert time[test].min() < time[after[1]].min()
+
+
+DAYS = pd.date_range("2024-03-01", periods=8, freq="36h")
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        np.arange(8),
+        np.arange(8).astype(np.uint8),
+        np.arange(8) / 8,
+        pd.Series(range(8), dtype="Int64"),
+        pl.Series(range(8)),
+        DAYS,
+        DAYS.tz_localize("Europe/Paris"),
+        DAYS.to_period("h"),
+        DAYS.date,
+        DAYS.to_pydatetime().tolist(),
+        DAYS.to_numpy("datetime64[s]"),
+        pl.Series(DAYS.to_numpy()),
+        DAYS.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        pd.Series(DAYS.astype(str), dtype="category"),
+        [*DAYS.astype(str)[:4], *DAYS.tz_localize("UTC")[4:]],
+    ],
+    ids=lambda time: getattr(time, "dtype", type(time)),
+)
+def test_times_of_every_kind_are_in_order(time):
+    qid = [3, 3, 1, 1, 2, 2, 0, 0]
+    order = np.argsort([5, 2, 7, 0, 1, 4, 6, 3])
+    shuffled = time[order] if not isinstance(time, list) else [time[i] for i in order]
+    if isinstance(time, pd.Series):
+        shuffled = time.iloc[order]
+    (train, test), _ = QueryTimeSeriesSplit(2, test_size=1).split(
+        qid, groups=np.array(qid)[order], time=shuffled
+    )
+    assert sorted(order[train]) == [0, 1, 2, 3]
+    assert sorted(order[test]) == [4, 5]
+
+
+def test_times_are_found_in_an_index_or_a_column():
+    X, y, qid = data()
+    time, splitter = np.unique(qid, return_inverse=True)[1] % 7, QueryTimeSeriesSplit(2)
+    expected = list(splitter.split(X, y, qid, time=time))
+    index = pd.MultiIndex.from_arrays([qid, time], names=["qid", "time"])
+    frame = pd.DataFrame(X, index=pd.Index(qid, name="qid"))
+    for split in (
+        splitter.split(X, pd.Series(y, index=index)),
+        splitter.split(pd.DataFrame(X, index=index)),
+        splitter.split(frame.assign(time=time)),
+        pickle.loads(pickle.dumps(splitter)).split(
+            pl.DataFrame(X).with_columns(time=pl.Series(time)), groups=qid
+        ),
+        QueryTimeSeriesSplit(2, time="day").split(frame.assign(day=time, time=0)),
+        splitter.split(frame.assign(time=0), time=time),
+    ):
+        for parts, theirs in zip(split, expected, strict=True):
+            assert_array_equal(parts[0], theirs[0])
+            assert_array_equal(parts[1], theirs[1])
+
+
+def test_searches_split_by_time(routing):
+    X, y, qid = data()
+    grid = {"column": [0, 1]}
+    search = GridSearchCV(ToyRanker(), grid, cv=QueryTimeSeriesSplit(2), scoring=query_scorer())
+    time = np.unique(qid, return_inverse=True)[1] % 7
+    routed = search.fit(X, y, qid=qid, time=time).cv_results_
+    with sklearn.config_context(enable_metadata_routing=False):
+        index = pd.MultiIndex.from_arrays([qid, time], names=["qid", "time"])
+        carried = search.fit(X, pd.Series(y, index=index)).cv_results_
+    assert_array_equal(routed["mean_test_score"], carried["mean_test_score"])
+    assert np.isfinite(routed["mean_test_score"]).all()
+
+
+@pytest.mark.parametrize(
+    ("settings", "time", "parts"),
+    [
+        ({}, None, ["found no times", "pass time=", "level named 'time'"]),
+        ({}, [1, 2, 3], [r"time has shape \(3,\)", "each of the 8 rows"]),
+        ({}, [1.0, np.nan] * 4, ["time is missing in row 1"]),
+        ({}, [None] + ["2024-01-01"] * 7, ["time is missing in row 0"]),
+        ({}, ["1/2/2024"] * 8, ["time holds '1/2/2024'", "such as '2024-12-31'"]),
+        ({}, [("a",)] * 8, ["time has shape", "one column"]),
+        ({}, [True] * 8, ["time holds True"]),
+        ({}, np.zeros(8), ["n_splits=3 and test_size=None of 4 queries", "begin at different times"]),
+        ({"n_splits": 4}, np.arange(8), ["n_splits=4 test parts of 0 queries"]),
+        ({"test_size": 2}, np.arange(8), ["n_splits=3 test parts of 2 queries"]),
+        ({"gap": 7}, np.arange(8), ["no query ends before 2", "gap=7"]),
+        ({"gap": 7}, DAYS, ["gap=7, but times are dates", "timedelta"]),
+        ({"gap": timedelta(days=1)}, np.arange(8), ["but times are numbers"]),
+        ({"gap": timedelta(days=-1)}, DAYS, ["gap=", "at least 0"]),
+        ({"gap": -1}, np.arange(8), ["'gap' parameter"]),
+        ({"n_splits": 0}, np.arange(8), ["'n_splits' parameter"]),
+    ],
+)
+def test_times_that_cannot_be_split_are_refused(settings, time, parts):
+    splitter = QueryTimeSeriesSplit(**{"n_splits": 3} | settings)
+    with pytest.raises(ValueError, match=".*".join(parts)):
+        list(splitter.split(np.zeros(8), groups=np.repeat([3, 1, 0, 2], 2), time=time))
+
+
+def test_a_query_that_is_asked_all_the_time_is_in_no_training():
+    with pytest.raises(ValueError, match="ids that differ for what is asked again"):
+        list(QueryTimeSeriesSplit(1).split(np.zeros(8), groups=[0, 1] * 4, time=[0, 4, 1, 5, 2, 6, 7, 3]))
 
 
 SPLITTERS = [

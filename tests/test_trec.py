@@ -97,7 +97,8 @@ def test_files_of_every_suffix(tmp_path, suffix):
 def test_bytes_of_other_encodings():
     text = "é Q0 ü 1 1 t\n".encode("latin-1")
     assert rows_of(read(text, encoding="latin-1")) == [("é", "ü", 1, 1.0, "t")]
-    (row,) = rows_of(read(text))
+    with pytest.warns(FitWarning, match=r"is no text in the encoding 'utf-8'.*latin-1"):
+        (row,) = rows_of(read(text))
     file = io.BytesIO()
     dump_trec_run(file, [row[3]], [row[0]], [row[1]], tag="t")
     assert file.getvalue() == text.replace(b" 1 1 ", b" 1 1.0 ")
@@ -108,6 +109,7 @@ def test_bytes_of_other_encodings():
     [
         (b"7 Q0 d 1 1", "5 fields; expected 6, with white space between them: query Q0 id rank score tag"),
         (b"7 Q0 d d 1 1 t", "7 fields; expected 6"),
+        (b"7 Q0 d 1 1 t\r7 Q0 e 2 0 t", "12 fields; expected 6, .* carriage returns"),
         (b"7 Q0 d 1.0 1 t", "rank '1.0'; expected an integer"),
         (b"7 Q0 d 1 nan t", "score 'nan'; expected a finite number"),
         (b"7 Q0 d 1 inf t", "score 'inf'; expected a finite number"),

@@ -3,7 +3,7 @@
 import copy
 import pickle
 import warnings
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from itertools import pairwise
 
 import numpy as np
@@ -148,6 +148,7 @@ def test_names_of_queries_do_not_matter(ids, random):
         lambda q: pd.Series(q).astype("category"),
         lambda q: pd.Series(q).astype(str),
         lambda q: pl.Series(q).cast(pl.String).cast(pl.Categorical),
+        lambda q: pl.Series([2**100 + int(i) for i in q], dtype=pl.Int128),
         lambda q: q.astype(object),
         lambda q: q.astype(str),
         lambda q: q.astype(bytes),
@@ -697,6 +698,39 @@ def test_dates_among_objects_are_refused(value):
     refused(lambda: fit(y=[value] * len(LABELS)), "y holds dates")
 
 
+@pytest.mark.parametrize(
+    "dates",
+    [
+        pd.Series(pd.date_range("2024-01-01", periods=12, tz="UTC")),
+        pd.Series(pd.period_range("2024-01-01", periods=12)),
+        pd.Series(pd.date_range("2024-01-01", periods=12).date),
+        pd.Series(pd.date_range("2024-01-01", periods=12).date, dtype="date32[pyarrow]"),
+        pl.Series([time(1, 30)] * 12),
+        pl.Series([timedelta(hours=1)] * 12),
+        [date(2024, 1, 1)] * 12,
+    ],
+)
+def test_dates_of_every_kind_are_to_be_made_numbers(dates):
+    column = pd.DataFrame({"d": dates}) if not isinstance(dates, pl.Series) else pl.DataFrame({"d": dates})
+    refused(lambda: rows_of(column), "column 'd' of X holds dates", "days since a date")
+    refused(lambda: fit(y=dates), "y holds dates", "days since a date")
+    refused(lambda: fit(sample_weight=dates), "sample_weight holds dates")
+
+
+def test_objects_that_are_no_numbers_may_be_categories():
+    bands = pd.DataFrame({"band": pd.cut(pd.Series([1.0, 5.0, 9.0]), 2).astype(object)})
+    refused(lambda: rows_of(bands), "column 'band' of X", "or a category column", error=TypeError)
+
+
+def test_integers_of_128_bits_keep_their_values():
+    wide = pl.Series([1, None, -3], dtype=pl.Int128)
+    assert_array_equal(rows_of(pl.DataFrame({"a": wide})), [[1], [np.nan], [-3]])
+    too_large = pl.DataFrame({"a": pl.Series([2**100], dtype=pl.Int128)})
+    refused(lambda: rows_of(too_large), "column 'a' of X holds the integer", "precision")
+    labels = pl.Series(LABELS.tolist(), dtype=pl.Int128)
+    assert_array_equal(fit(y=labels, sample_weight=labels).labels, LABELS)
+
+
 def test_bfloats_are_numbers():
     ml_dtypes = pytest.importorskip("ml_dtypes")
     rows = rows_of(np.array([[0.5, np.nan]], ml_dtypes.bfloat16))
@@ -761,12 +795,21 @@ def test_names_that_are_no_strings_are_compared_too(names):
 
 
 def test_lazy_frames_are_to_be_collected():
-    refused(
-        lambda: rows_of(pl.DataFrame({"a": [1.0]}).lazy()),
-        "X is <LazyFrame>",
-        "pass X.collect()",
-        error=TypeError,
-    )
+    lazy = pl.DataFrame({"a": [1.0]}).lazy()
+    refused(lambda: rows_of(lazy), "X is <LazyFrame>", "pass X.collect()", error=TypeError)
+    for name in ("y", "sample_weight", "group"):
+        given = {name: lazy, "qid": None} if name == "group" else {name: lazy}
+        refused(lambda given=given: fit(**given), f"pass {name}.collect()", error=TypeError)
+
+
+def test_frames_of_dask_are_to_be_computed():
+    dask = pytest.importorskip("dask.dataframe")
+    frame = dask.from_pandas(pd.DataFrame({"a": [1.0, 2.0]}), npartitions=2)
+    refused(lambda: rows_of(frame), "X is <DataFrame>", "pass X.compute()", error=TypeError)
+    refused(lambda: fit(y=frame), "pass y.compute()", error=TypeError)
+    assert_array_equal(rows_of(frame.to_dask_array(lengths=True)), [[1.0], [2.0]])
+    labels = dask.from_pandas(pd.Series(LABELS), npartitions=2)
+    assert_array_equal(fit(y=labels).labels, LABELS)
 
 
 def test_duplicate_column_names_are_refused():
@@ -1127,6 +1170,7 @@ def test_weights_of_every_kind(weight):
         (np.ones((12, 2)), ("(12, 2)", "(12,)")),
         (2.0, ("()", "(12,)")),
         (np.ones(3), ("(3,)", "3 queries", "sample_weight=pd.Series(qid).map(weight_of_id)")),
+        ({0: 1, 1: 2, 2: 1}, ("not a number", "for each query", "pd.Series(qid).map(sample_weight)")),
     ],
 )
 def test_wrong_weights_are_refused(weight, parts):

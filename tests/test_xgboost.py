@@ -315,6 +315,20 @@ def test_names_need_not_be_ascii(tmp_path):
     assert load_xgboost(booster).feature_names == tuple("éßpqrs")
 
 
+@pytest.mark.parametrize("name", ["a[b", "a]b", "a<b"])
+def test_names_that_xgboost_refuses_are_refused(name, tmp_path):
+    import pandas as pd
+
+    rows = pd.DataFrame(X[:, :2], columns=[name, "b"])
+    with pytest.raises(ValueError, match="feature_names must be string, and may not contain"):
+        xgboost.DMatrix(rows)
+    model = LambdaMARTRanker(max_iter=2).fit(rows, Y, qid=QID)
+    with pytest.raises(ValueError, match=f"feature_names has {re.escape(repr(name))}.*pass feature_names"):
+        dump_xgboost(model, tmp_path / "model.json")
+    assert not (tmp_path / "model.json").exists()
+    dump_xgboost(model, tmp_path / "model.json", feature_names=["a", "b"])
+
+
 def test_xgboost_knows_what_training_saw(tmp_path):
     """Gains and rows, which its own contributions and importances need."""
     model = HistGBRTRegressor(max_iter=5, gradient_sampling=None, random_state=0).fit(X, Y)

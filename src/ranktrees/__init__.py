@@ -21,6 +21,7 @@ from ranktrees.evaluation.early_exit import EarlyExit
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
+    QueryTimeSeriesSplit,
     query_scorer,
     train_test_split_by_query,
 )
@@ -39,7 +40,7 @@ from ranktrees.formats.onnx import dump_onnx
 from ranktrees.formats.ranklib import dump_ranklib
 from ranktrees.formats.solr import dump_solr
 from ranktrees.formats.xgboost import dump_xgboost, load_xgboost
-from ranktrees.inspection import contributions, interactions, tree_table
+from ranktrees.inspection import contributions, drift, interactions, tree_table
 from ranktrees.measures import as_measure
 from ranktrees.meta import (
     BlendRanker,
@@ -70,6 +71,7 @@ __all__ = [
     "OrdinalRanker",
     "QueryKFold",
     "QueryShuffleSplit",
+    "QueryTimeSeriesSplit",
     "RandomForestRanker",
     "RecordScorer",
     "WithSourceRows",
@@ -78,6 +80,7 @@ __all__ = [
     "compare",
     "compare_to_baseline",
     "contributions",
+    "drift",
     "dump_elasticsearch",
     "dump_letor",
     "dump_lightgbm",

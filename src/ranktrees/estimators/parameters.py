@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -48,11 +49,24 @@ THEIRS = {
     "bias_norm": ("lambdarank_bias_norm",),
     "n_iter_no_change": ("early_stopping_rounds", "early_stopping_round", "od_wait"),
     "tol": ("early_stopping_min_delta",),
+    "validation_fraction": ("eval_fraction",),
+    "checkpoint": ("snapshot_file", "save_snapshot"),
+    "checkpoint_every": ("snapshot_freq", "snapshot_interval"),
+    "feature_costs": ("cegb_penalty_feature_coupled", "first_feature_use_penalties"),
+    "cost_weight": ("cegb_tradeoff", "penalties_coefficient"),
     "categorical_features": ("categorical_feature", "cat_features", "enable_categorical"),
     "monotonic_cst": ("monotone_constraints",),
     "interaction_cst": ("interaction_constraints",),
-    "init": ("init_model", "xgb_model", "base_score", "boost_from_average"),
-    "random_state": ("seed", "random_seed", "bagging_seed", "feature_fraction_seed", "data_random_seed"),
+    "init": ("init_model", "xgb_model", "base_score", "boost_from_average", "input_model"),
+    "random_state": (
+        "seed",
+        "random_seed",
+        "bagging_seed",
+        "feature_fraction_seed",
+        "data_random_seed",
+        "extra_seed",
+        "objective_seed",
+    ),
     "verbose": ("verbosity", "verbose_eval", "metric_period"),
     "n_jobs": ("num_threads", "nthread", "thread_count"),
 }
@@ -82,6 +96,10 @@ ABSENT = {
         "max_cat_threshold",
         "max_cat_to_onehot",
         "one_hot_max_size",
+        "max_ctr_complexity",
+        "simple_ctr",
+        "combinations_ctr",
+        "per_feature_ctr",
     ),
     "max_features draws what a split chooses among, and the cuts are never drawn": (
         "extra_trees",
@@ -103,6 +121,10 @@ ABSENT = {
         "device_type",
         "devices",
         "gpu_id",
+        "gpu_device_id",
+        "gpu_platform_id",
+        "gpu_use_dp",
+        "num_gpu",
         "predictor",
         "task_type",
     ),
@@ -118,11 +140,66 @@ ABSENT = {
         "od_type",
         "od_pval",
     ),
-    "early stopping keeps the trees up to the best score": ("use_best_model",),
+    "early stopping keeps the trees up to the best score": ("use_best_model", "best_model_min_trees"),
     "verbose=0, which is the default, prints nothing": ("silent", "logging_level"),
     "set_callbacks(...) of the estimator sets them": ("callbacks",),
-    "gradients are always rounded to integers": ("use_quantized_grad",),
-    "gradient_sampling draws rows by their gradients": ("top_rate", "other_rate"),
+    "gradients are always rounded to integers": (
+        "use_quantized_grad",
+        "num_grad_quant_bins",
+        "quant_train_renew_leaf",
+        "stochastic_rounding",
+    ),
+    "gradient_sampling draws rows by their gradients": (
+        "top_rate",
+        "other_rate",
+        "bagging_temperature",
+        "mvs_reg",
+    ),
+    "query_subsample draws whole queries": ("bagging_by_query", "sampling_unit"),
+    "max_bins is the same for all features, whose cuts are quantiles": (
+        "min_data_in_bin",
+        "max_bin_by_feature",
+        "feature_border_type",
+        "per_float_feature_quantization",
+        "forcedbins_filename",
+    ),
+    "feature_costs makes trees pay for features": (
+        "feature_contri",
+        "feature_weights",
+        "cegb_penalty_split",
+        "cegb_penalty_feature_lazy",
+        "per_object_feature_penalties",
+    ),
+    "monotonic_cst is obeyed in one way": ("monotone_constraints_method", "monotone_penalty"),
+    "leaves take one Newton step": (
+        "leaf_estimation_iterations",
+        "leaf_estimation_method",
+        "leaf_estimation_backtracking",
+    ),
+    "trees keep their values, and gradients are those of the loss": (
+        "langevin",
+        "diffusion_temperature",
+        "posterior_sampling",
+        "model_shrink_rate",
+        "model_shrink_mode",
+    ),
+    "trees are grown from all rows at once, which have no order": (
+        "has_time",
+        "fold_len_multiplier",
+        "fold_permutation_block",
+        "approx_on_full_history",
+    ),
+    "columns of X are features, and all of them: drop what is none": ("ignore_column", "ignored_features"),
+    "features are numbers or categories": ("text_features", "embedding_features"),
+    "save(path) of a fitted model writes it": ("output_model", "train_dir", "allow_writing_files"),
+    "ranktrees.mpi and ranktrees.dask train on several machines": (
+        "tree_learner",
+        "machines",
+        "num_machines",
+        "local_listen_port",
+        "pre_partition",
+    ),
+    "classes are those of the labels": ("num_class", "classes_count", "class_names"),
     "feature_importances(kind) returns both kinds for a fitted model": ("importance_type",),
     "rows are drawn anew for each tree": ("bagging_freq", "subsample_freq"),
     "RandomForestRanker is the forest, and boosting drops no trees": (
@@ -130,6 +207,12 @@ ABSENT = {
         "boosting_type",
         "booster",
         "num_parallel_tree",
+        "drop_rate",
+        "rate_drop",
+        "skip_drop",
+        "max_drop",
+        "uniform_drop",
+        "drop_seed",
     ),
     "sample_weight= of fit weights rows, HistGBRTClassifier(balanced=True) weights both classes alike": (
         "class_weight",
@@ -383,6 +466,9 @@ def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned
 def _by_name(estimator: str, method: str, by_position: list[str], known: list[str]) -> str:
     """Return the message for arguments that are accepted by name only, but were given by position."""
     others = [name for name in known if name not in by_position]
+    if not others:
+        taken = ", ".join(by_position)
+        return f"{estimator}.{method} takes {taken} and nothing else; write {method}({taken})."
     example = "qid" if "qid" in others else others[0]
     return (
         f"{estimator}.{method} takes {', '.join(by_position)} by position, and everything else by name: "
@@ -482,8 +568,14 @@ def _expected(name: str, known: list[str]) -> str:
     return "expected one of its parameters, which get_params() lists"
 
 
+def _are_known(ours: str, known: list[str]) -> bool:
+    """Whether an argument that stands for another library's, if it is one, is among those that are known."""
+    keyword = re.match(r"(\w+)=", ours)
+    return keyword is None or keyword[1] in known
+
+
 def _unexpected_by(method: str, name: str, known: list[str], parameters: list[str]) -> str:
-    if ours := _answer_to(name, THEIRS_OF_METHODS):
+    if (ours := _answer_to(name, THEIRS_OF_METHODS)) and _are_known(ours, known):
         expected = f"here that is {ours}"
     elif parameter := name if name in parameters else _ours(name, parameters):
         expected = f"{parameter} is a parameter of the estimator: set_params({parameter}=...)"

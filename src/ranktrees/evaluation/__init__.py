@@ -22,6 +22,7 @@ from ranktrees.evaluation.early_exit import EarlyExit, WorkSaved
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
+    QueryTimeSeriesSplit,
     query_scorer,
     train_test_split_by_query,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "PickedEarlyExit",
     "QueryKFold",
     "QueryShuffleSplit",
+    "QueryTimeSeriesSplit",
     "RelevanceCalibration",
     "Report",
     "ScoreCurves",

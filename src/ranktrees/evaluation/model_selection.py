@@ -8,8 +8,10 @@ them in the index of `y` (or of a data frame `X`), in a level named "qid".
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable, Iterator
-from numbers import Integral
+from datetime import timedelta
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -28,6 +30,7 @@ from sklearn.utils.validation import _num_samples
 from ranktrees.evaluation.predictions import score_method
 from ranktrees.measures import as_measure
 from ranktrees.rows import class_numbers, find_queries, find_query_of_rows, qid_of, query_of_rows
+from ranktrees.rows.times import find_times, times_in
 from ranktrees.rows.values import as_seen
 from ranktrees.support.scikit_learn import validate_params
 
@@ -38,7 +41,13 @@ if TYPE_CHECKING:
     from ranktrees.measures.named import AnyMeasure
 from ranktrees.support.annotations import IdsLike, RowsLike
 
-__all__ = ["QueryKFold", "QueryShuffleSplit", "query_scorer", "train_test_split_by_query"]
+__all__ = [
+    "QueryKFold",
+    "QueryShuffleSplit",
+    "QueryTimeSeriesSplit",
+    "query_scorer",
+    "train_test_split_by_query",
+]
 
 ROUTED = {"groups": True, "qid": True}
 SIZE = [Interval(RealNotInt, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left"), None]
@@ -285,6 +294,201 @@ class QueryShuffleSplit(BaseCrossValidator):
         return self.n_splits
 
 
+class QueryTimeSeriesSplit(BaseCrossValidator):
+    """Cross-validator that trains on earlier queries and tests on later ones, keeping queries whole.
+
+    Queries are put in the order of the first time of their rows, and the last of them are parted into
+    `n_splits` test parts of about the same number of queries. Each is tested by a model of earlier queries:
+    every row of theirs is earlier than any row of the test part, by at least `gap`. Queries that go on from
+    before a test part into it are in neither. Queries that begin at the same time are in the same part.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+        The number of splits, at least 1.
+    test_size : float in (0, 1), int or None, default=None
+        The share or the number of queries in each test part. If None, ``n_queries // (n_splits + 1)``.
+    max_train_size : int or None, default=None
+        The most queries to train on: the last ones before the test part. If None, all earlier ones.
+    gap : float or timedelta, default=0
+        How much time lies between the training rows and the test rows at least, such as the time that it
+        takes until labels are known: a duration if times are dates, and otherwise a number.
+    time : str, default="time"
+        The name of an index level of `y` or `X`, or else of a column of `X`, that has the time of each row,
+        unless times are passed to `split`.
+
+    See Also
+    --------
+    sklearn.model_selection.TimeSeriesSplit : The same idea for rows that are in order, with a gap in rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktrees.evaluation import QueryTimeSeriesSplit
+    >>> X, qid = np.zeros((6, 1)), ["a", "b", "b", "a", "c", "d"]
+    >>> days = ["2024-03-01", "2024-03-02", "2024-03-02", "2024-03-01", "2024-03-08", "2024-03-09"]
+    >>> splitter = QueryTimeSeriesSplit(n_splits=2, test_size=1)
+    >>> for train, test in splitter.split(X, groups=qid, time=days):
+    ...     print(train, test)
+    [0 1 2 3] [4]
+    [0 1 2 3 4] [5]
+    >>> from datetime import timedelta
+    >>> splitter = QueryTimeSeriesSplit(n_splits=2, test_size=1, gap=timedelta(days=2))
+    >>> for train, test in splitter.split(X, groups=qid, time=days):
+    ...     print(train, test)
+    [0 1 2 3] [4]
+    [0 1 2 3] [5]
+    """
+
+    __metadata_request__split = ROUTED | {"time": True}
+    _parameter_constraints = {  # noqa: RUF012
+        "n_splits": [Interval(Integral, 1, None, closed="left")],
+        "test_size": SIZE,
+        "max_train_size": [Interval(Integral, 1, None, closed="left"), None],
+        "gap": [Interval(Real, 0, None, closed="left"), timedelta, np.timedelta64],
+        "time": [str],
+    }
+
+    def __init__(
+        self,
+        n_splits: int = 5,
+        *,
+        test_size: float | None = None,
+        max_train_size: int | None = None,
+        gap: float | timedelta | np.timedelta64 = 0,
+        time: str = "time",
+    ) -> None:
+        self.n_splits = n_splits
+        self.test_size = test_size
+        self.max_train_size = max_train_size
+        self.gap = gap
+        self.time = time
+
+    def split(
+        self,
+        X: RowsLike,
+        y: object = None,
+        groups: IdsLike | None = None,
+        *,
+        qid: IdsLike | None = None,
+        time: ArrayLike | None = None,
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+        """Yield the training rows and the test rows of every split, the earliest first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            The rows. Only their number, their index and their column of times are used.
+        y : array-like of shape (n_rows,), default=None
+            The labels. Only their index is used.
+        groups, qid : array-like of shape (n_rows,), default=None
+            Query ids of any hashable kind, in any order, under either name. If both are None, they are taken
+            from the index level named "qid" of `y` or `X`.
+        time : array-like of shape (n_rows,), default=None
+            The time of each row: numbers, dates, or strings as ISO 8601 writes them. If None, they are taken
+            from the index level or column that the parameter `time` names.
+
+        Yields
+        ------
+        train, test : ndarray of int
+            The row numbers of the training rows and of the test rows, in rising order.
+
+        Raises
+        ------
+        ValueError
+            If there are no query ids or no times, if there are too few queries or times to split, if nothing
+            is left to train on, or if a parameter is not valid.
+        """
+        _validate(self)
+        query_of_row, sizes = _queries(self, X, y, groups, qid)
+        n_queries, n_rows = len(sizes), len(query_of_row)
+        name = "time" if time is not None else f"the level or column {self.time!r}"
+        time = find_times(self.time, y, X) if time is None else time
+        if time is None:
+            raise ValueError(
+                f"{type(self).__name__} found no times; expected one per row: pass time=, which needs "
+                "scikit-learn's metadata routing, or a pandas y (or X) whose index has a level named "
+                f"{self.time!r}, or an X with such a column."
+            )
+        times = times_in(time, n_rows, name)
+        gap = self._gap_between(times)
+        by_query = np.argsort(query_of_row, kind="stable")
+        begins = np.append(0, np.cumsum(sizes)[:-1])
+        first, last = (bound.reduceat(times[by_query], begins) for bound in (np.minimum, np.maximum))
+        in_order = np.argsort(first, kind="stable")
+        starts = first[in_order][self._where_parts_begin(n_queries)]
+        if (starts[1:] == starts[:-1]).any() or starts[0] == first[in_order[0]]:
+            raise ValueError(
+                f"n_splits={self.n_splits} and test_size={self.test_size!r} of {n_queries} queries; expected "
+                "test parts that begin at different times, after the first query, but queries that begin at "
+                "the same time are in the same part: pass fewer splits, or another size."
+            )
+        for part, start in enumerate(starts):
+            # the difference of unsigned numbers is right where it is asked for
+            trained = in_order[((last < start) & (start - last >= gap))[in_order]][
+                -(self.max_train_size or 0) :
+            ]
+            if not len(trained):
+                raise ValueError(
+                    f"no query ends before {start}, where test part {part} begins, less gap={self.gap!r}; "
+                    "expected one at least, all of whose rows are earlier: pass a larger test_size, fewer "
+                    "splits or a smaller gap, or ids that differ for what is asked again."
+                )
+            tested = first >= start
+            if part + 1 < len(starts):
+                tested &= first < starts[part + 1]
+            is_trained = np.zeros(n_queries, bool)
+            is_trained[trained] = True
+            yield np.flatnonzero(is_trained[query_of_row]), np.flatnonzero(tested[query_of_row])
+
+    def _gap_between(self, times: np.ndarray) -> Any:
+        is_duration = isinstance(self.gap, (timedelta, np.timedelta64))
+        are_dates = times.dtype.kind == "M"
+        if self.gap != 0 and is_duration != are_dates:
+            raise ValueError(
+                f"gap={self.gap!r}, but times are {'dates' if are_dates else 'numbers'}; expected "
+                + ("a duration: pass datetime.timedelta(days=7), say." if are_dates else "a number as well.")
+            )
+        gap: Any = np.timedelta64(self.gap if is_duration else 0) if are_dates else self.gap
+        if gap < gap * 0:
+            raise ValueError(f"gap={self.gap!r}; expected a duration of at least 0.")
+        return gap
+
+    def _where_parts_begin(self, n_queries: int) -> np.ndarray:
+        size = n_queries // (self.n_splits + 1) if self.test_size is None else self.test_size
+        size = math.ceil(size * n_queries) if 0 < size < 1 else int(size)
+        if not 0 < size * self.n_splits < n_queries:
+            raise ValueError(
+                f"n_splits={self.n_splits} test parts of {size} queries each, but there are {n_queries} "
+                "queries; expected one at least in each part, and one before the first: pass fewer splits or "
+                "another test_size."
+            )
+        return n_queries - size * np.arange(self.n_splits, 0, -1)
+
+    def get_n_splits(
+        self,
+        X: object = None,
+        y: object = None,
+        groups: object = None,
+        *,
+        qid: object = None,
+        time: object = None,
+    ) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups, qid, time : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        int
+            `n_splits`.
+        """
+        return self.n_splits
+
+
 @validate_params(SPLIT_AT_RANDOM, prefer_skip_nested_validation=True)
 def train_test_split_by_query(
     *arrays: Any,
@@ -480,14 +684,18 @@ def _require_zero_and_one(labels: np.ndarray) -> None:
         )
 
 
-def _validate(splitter: QueryKFold | QueryShuffleSplit) -> None:
+def _validate(splitter: QueryKFold | QueryShuffleSplit | QueryTimeSeriesSplit) -> None:
     validate_parameter_constraints(
         splitter._parameter_constraints, vars(splitter), caller_name=type(splitter).__name__
     )
 
 
 def _queries(
-    splitter: QueryKFold | QueryShuffleSplit, X: RowsLike, y: Any, groups: IdsLike | None, qid: IdsLike | None
+    splitter: QueryKFold | QueryShuffleSplit | QueryTimeSeriesSplit,
+    X: RowsLike,
+    y: Any,
+    groups: IdsLike | None,
+    qid: IdsLike | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the number of the query of every row, and the number of rows of every query."""
     n_rows = _num_samples(X if X is not None else y)

@@ -24,6 +24,8 @@ from ranktrees.rows.text_files import (
     ahead,
     as_int64,
     blocks_of,
+    decoded,
+    hint_of_returns,
     name_of,
     quote,
     reading,
@@ -68,7 +70,8 @@ def load_trec_run(path: PathLike | BinaryIO, *, encoding: str = "utf-8") -> pd.D
     path : str, path-like or binary file
         The file, compressed or not, as for :func:`load_letor`.
     encoding : str, default="utf-8"
-        How ids are encoded. Bytes that are none of this encoding are kept as surrogates (see :pep:`383`).
+        How ids are encoded. Bytes that are none of this encoding are kept as surrogates (see
+        :pep:`383`), with a warning.
 
     Returns
     -------
@@ -122,7 +125,8 @@ def load_trec_qrels(path: PathLike | BinaryIO, *, encoding: str = "utf-8") -> pd
     path : str, path-like or binary file
         The file, compressed or not, as for :func:`load_letor`.
     encoding : str, default="utf-8"
-        How ids are encoded. Bytes that are none of this encoding are kept as surrogates (see :pep:`383`).
+        How ids are encoded. Bytes that are none of this encoding are kept as surrogates (see
+        :pep:`383`), with a warning.
 
     Returns
     -------
@@ -305,7 +309,7 @@ def _read(path: Any, fields: Sequence[str], encoding: str) -> tuple[list[int], d
                 raise ValueError(
                     f"{name}, line {first_line + line}: {held[line]} fields; expected {len(fields)}, with "
                     f"white space between them: {' '.join(fields)}. Read other tables by pandas.read_csv, "
-                    "with dtype=str for the ids."
+                    "with dtype=str for the ids." + hint_of_returns(block.split(b"\n")[line])
                 )
             lines += (first_line + np.flatnonzero(held)).tolist()
             words = block.split()
@@ -315,7 +319,7 @@ def _read(path: Any, fields: Sequence[str], encoding: str) -> tuple[list[int], d
         raise ValueError(f"{name} holds no rows; expected lines of the fields {' '.join(fields)}.")
     found: dict[str, Any] = dict(zip(fields, columns, strict=True))
     for field in {"query", "id", "tag"}.intersection(fields):
-        found[field] = [text.decode(encoding, "surrogateescape") for text in found[field]]
+        found[field] = decoded(found[field], encoding)
     return lines, found
 
 

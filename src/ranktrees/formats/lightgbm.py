@@ -27,6 +27,7 @@ from ranktrees.formats.plain import (
     from_sets,
     one_sided,
     refuse_own,
+    require_names_without,
     single_leaf,
     whole_numbers,
 )
@@ -78,7 +79,8 @@ def dump_lightgbm(model: Any, path: PathLike, *, feature_names: Sequence[str] | 
         If the model is not made of trees of this library.
     ValueError
         If the trees are not the whole model, if categories are not whole numbers from 0 to 2**24 - 1, or if
-        names contain white space or are those of the model in another order.
+        names contain white space, quotes or backslashes, if the first begins with ``=``, or if they are those
+        of the model in another order.
 
     See Also
     --------
@@ -190,11 +192,15 @@ def _text_of(ensemble: Ensemble, objective: str) -> str:
     trees = np.split(nodes, ensemble.tree_offsets[1:-1])
     texts = [_text_of_tree(t, tree, members) for t, tree in enumerate(trees)]
     names = ensemble.feature_names or [f"Column_{feature}" for feature in range(ensemble.n_features)]
-    if spaced := [name for name in names if re.search(r"[\s\0]", name) or not name]:
-        raise ValueError(
-            f"feature_names has {spaced[0]!r}, but LightGBM's text separates names by spaces; expected "
-            "names without white space: pass feature_names."
-        )
+    require_names_without(
+        names, r"[\s\0]|^$", "LightGBM's text separates names by spaces", "names without white space"
+    )
+    require_names_without(
+        names, r'["\\]', "LightGBM's dump_model does not escape it", "names without quotes and backslashes"
+    )
+    require_names_without(
+        names[:1], "^=", "LightGBM does not read that of the first name", "one that begins with another"
+    )
     header = {
         "version": "v4",
         "num_class": 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -205,6 +206,29 @@ def require_names(ensemble: Ensemble, what: str) -> tuple[str, ...]:
             f"feature_names: pass {ensemble.n_features} strings."
         )
     return ensemble.feature_names
+
+
+def require_names_without(names: Sequence[str], pattern: str, reason: str, expected: str) -> None:
+    """Raise for a name that another program refuses, or reads as another one.
+
+    Parameters
+    ----------
+    names : sequence of str
+    pattern : str
+        A regular expression that is found in such names.
+    reason : str
+        What the program does with them, for the message.
+    expected : str
+        How names have to be, for the message.
+
+    Raises
+    ------
+    ValueError
+    """
+    if wrong := [name for name in names if re.search(pattern, name)]:
+        raise ValueError(
+            f"feature_names has {wrong[0]!r}, but {reason}; expected {expected}: pass feature_names."
+        )
 
 
 def first_float32_above(cuts: np.ndarray) -> np.ndarray:

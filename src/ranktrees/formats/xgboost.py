@@ -32,6 +32,7 @@ from ranktrees.formats.plain import (
     last_float64_rounded_to,
     one_sided,
     refuse_own,
+    require_names_without,
     short,
     shortest,
     whole_numbers,
@@ -99,8 +100,8 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
         If the model is not made of trees of this library.
     ValueError
         If the trees are not the whole model, if categories are not whole numbers from 0 to 2**24 - 1, if a
-        value is beyond single precision, if ``feature_names`` are those of the model in another order, or if
-        the path has another suffix.
+        value is beyond single precision, if names contain ``[``, ``]`` or ``<``, or are those of the model in
+        another order, or if the path has another suffix.
 
     See Also
     --------
@@ -141,6 +142,12 @@ def dump_xgboost(model: Any, path: PathLike, *, feature_names: Sequence[str] | N
         raise ValueError(
             f"path={os.fspath(path)!r}; expected the suffix '.json', by which XGBoost knows the format."
         )
+    require_names_without(
+        ensemble.feature_names or (),
+        r"[\[\]<\0]",
+        "XGBoost's DMatrix refuses such names",
+        "names without '[', ']' and '<'",
+    )
     warn_of_lost_levels(fitted_trees(model), ensemble)
     warn_of_lost_link(fitted_trees(model))
     written = _written(ensemble, *OBJECTIVES[ensemble.link])

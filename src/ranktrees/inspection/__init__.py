@@ -1,7 +1,8 @@
-"""What a model has learned: its nodes, what features add and are worth, whether other leaves rank better."""
+"""What a model has learned: its nodes, what features add and are worth, what other rows it meets."""
 
 from ranktrees.inspection.contributed import Contributions, ScoreDifference
 from ranktrees.inspection.contributing import contributions, interactions
+from ranktrees.inspection.drifting import drift
 from ranktrees.inspection.effects import FeatureEffect, accumulated_local_effects, partial_dependence
 from ranktrees.inspection.graph import TreeGraph, tree_graph
 from ranktrees.inspection.importance import Importances, importances, permutation_importance
@@ -19,6 +20,7 @@ __all__ = [
     "TreeGraph",
     "accumulated_local_effects",
     "contributions",
+    "drift",
     "importances",
     "interactions",
     "local_optimum",

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Measure, query_sums, quotient
-from ranktrees.measures.compiled import CompiledMeasure, symmetric
+from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.processes.communicator import ALONE
 
 if TYPE_CHECKING:
@@ -44,13 +44,15 @@ class _PairAccuracy(CompiledMeasure):
     lowest_label = -math.inf
 
     def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
-        n = len(labels)
         order = np.sign(labels[:, None] - labels)
-        before = np.cumsum(order, axis=1)  # over the rows down to a rank, row by row
-        upper, lower = np.triu_indices(n, 1)
-        changes = before[lower, lower] - before[lower, upper]
-        changes -= before[upper, lower] - before[upper, upper]
-        return symmetric(n, changes / max(np.count_nonzero(order) // 2, 1))
+        n_pairs = max(np.count_nonzero(order) // 2, 1)
+        before = np.cumsum(order, axis=1, out=order)  # over the rows down to a rank, row by row
+        swapped = before.diagonal()
+        changes = swapped + swapped[:, None]
+        changes -= before
+        changes -= before.T
+        changes /= n_pairs
+        return changes
 
 
 class _KendallTau(_PairAccuracy):

@@ -11,8 +11,11 @@ from ranktrees.rows import (
     query_offsets,
     require_finite_sum,
 )
+from ranktrees.rows.values import array_of, is_date, refuse_lazy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import ArrayLike
 
     from ranktrees.support.annotations import IdsLike
@@ -20,17 +23,18 @@ if TYPE_CHECKING:
 
 def numbers_in(name: str, values: Any, of: str = "row") -> np.ndarray:
     """Return numbers of any shape as float64; masked ones become NaN."""
+    refuse_lazy(values, name, "an array or a column")
     try:
-        given = np.asanyarray(values)
+        given = array_of(values, np.asanyarray)
         if given.dtype.kind == "c":
             raise TypeError("complex numbers have no order")
-        if given.dtype.kind in "mM" or _has(given, np.datetime64, np.timedelta64):
+        if given.dtype.kind in "mM" or _has(given, is_date):
             # NaT would be the lowest of them, and those of an object array have units of their own
             raise TypeError(
                 "dates and durations are not numbers; convert them, for instance to days since a date"
             )
         numbers = given.astype(np.float64, copy=False)
-        if given.dtype.kind in "SU" or _has(given, str, bytes):
+        if given.dtype.kind in "SU" or _has(given, lambda value: isinstance(value, str | bytes)):
             # fit refuses them, too
             raise TypeError("strings are not numbers, even if they spell one; convert them")
         if isinstance(numbers, np.ma.MaskedArray):
@@ -42,9 +46,9 @@ def numbers_in(name: str, values: Any, of: str = "row") -> np.ndarray:
     return numbers
 
 
-def _has(array: np.ndarray, *types: type) -> bool:
-    """Whether an array of objects holds values of any of these types."""
-    return array.dtype.kind == "O" and any(isinstance(value, types) for value in array.flat)
+def _has(array: np.ndarray, is_wrong: Callable[[Any], bool]) -> bool:
+    """Whether an array of objects holds such a value."""
+    return array.dtype.kind == "O" and any(map(is_wrong, array.flat))
 
 
 def _are_rounded_to_ties(integers: np.ndarray, floats: np.ndarray) -> bool:

@@ -18,6 +18,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from ranktrees.estimators.ensemble_ranker import tags_of
+from ranktrees.estimators.parameters import with_keywords
 from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.evaluation.combining import FORMS, checked_interval, shares_of_queries, weight_curve_of
 from ranktrees.evaluation.predictions import scored_like, scores_by
@@ -206,6 +207,7 @@ class BlendRanker(ScoredByMeasure, RoutesMetadata, RegressorMixin, _BaseComposit
     def _is_prefit(self) -> bool:
         return isinstance(self.cv, str) and self.cv == "prefit"
 
+    @with_keywords
     def fit(
         self,
         X: RowsLike,
@@ -340,6 +342,7 @@ class BlendRanker(ScoredByMeasure, RoutesMetadata, RegressorMixin, _BaseComposit
         self.weights_, self.n_repeats_ = weights, n_repeats
         self.value_, self.values_ = sign * value, sign * self.values_
 
+    @with_keywords
     def predict(self, X: RowsLike) -> NDArray[np.float64]:
         """Score rows by the weighted sum of the scores of the estimators.
 

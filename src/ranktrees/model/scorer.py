@@ -22,7 +22,7 @@ from ranktrees._core.model import scorer as _kernels
 from ranktrees._core.support import simd
 from ranktrees._core.support.dtypes import COLUMN, GROUP, PLAN, PLANE
 from ranktrees._core.support.threads import aligned
-from ranktrees.rows.values import as_float
+from ranktrees.rows.values import as_float, as_seen
 from ranktrees.support.cuts import round_down
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.parallel import effective_n_threads
@@ -206,9 +206,11 @@ def _marked(rows: np.ndarray, n: int) -> np.ndarray:
 def checked_threads(n_threads: int) -> int:
     """Return how many of the requested threads may be started, or raise if the number is not valid."""
     if not is_whole(n_threads, 1):
+        instead = "to use all processors, score by EnsembleRanker(ensemble, n_jobs=None)"
+        if hasattr(n_threads, "__len__"):
+            instead = "query ids are not needed, since a score does not depend on other rows"
         raise ValueError(
-            f"n_threads must be at least 1, got {n_threads!r}; expected a whole number: to use all "
-            "processors, score by EnsembleRanker(ensemble, n_jobs=None)."
+            f"n_threads must be at least 1, got {as_seen(n_threads)}; expected a whole number: {instead}."
         )
     return effective_n_threads(n_threads)
 

@@ -277,12 +277,13 @@ def check_fit(
         estimator.classes_ = data.classes
     estimator._qid_given = data.qid_given
     if read_rows and data.n_rows:
-        if own_ids := [*sources_of({"qid": qid, "groups": groups}, {"y": y, "X": X}).values()]:
-            if called is not None and data.query_ids is not None:
-                kind = np.float64 if all(map(is_real, data.query_ids)) else object
-                ids_of_all = np.fromiter(data.query_ids, kind, data.n_queries)
-                own_ids = [data.as_given(np.repeat(ids_of_all, np.diff(data.offsets)))]
-            warn_of_ids_among_columns(X, rows, levels, own_ids)
+        own_ids = [*sources_of({"qid": qid, "groups": groups}, {"y": y, "X": X}).values()]
+        if own_ids and called is not None and data.query_ids is not None:
+            kind = np.float64 if all(map(is_real, data.query_ids)) else object
+            ids_of_all = np.fromiter(data.query_ids, kind, data.n_queries)
+            own_ids = [data.as_given(np.repeat(ids_of_all, np.diff(data.offsets)))]
+        if own_ids or data.qid_given:
+            warn_of_ids_among_columns(X, rows, levels, own_ids, (data.order, data.offsets))
         warn_of_labels_among_columns(X, y, rows, data.labels, data.order)
     if ranker and not data.qid_given and data.preferences is None and data.n_rows:
         warn(

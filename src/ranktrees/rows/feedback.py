@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from ranktrees.processes.communicator import ALONE
+from ranktrees.rows.values import array_of, refuse_lazy
 from ranktrees.support.numeric import unmasked
 
 if TYPE_CHECKING:
@@ -228,8 +229,9 @@ class Feedback:
     def _positions(self, data: GroupedRows) -> np.ndarray | None:
         name = f"position{self.suffix}"
         expected = "expected the rank at which each row was shown, whole numbers from 1"
+        refuse_lazy(self.position, name, "an array or a column")
         try:
-            positions = np.asarray(unmasked(self.position))
+            positions = array_of(unmasked(self.position))
         except ValueError as error:
             raise ValueError(f"{name} could not be turned into an array ({error}); {expected}.") from error
         if positions.shape != (data.n_rows,):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ranktrees.rows.sparse import read_sparse
-from ranktrees.rows.values import as_float, as_seen, is_missing, several
+from ranktrees.rows.values import array_of, as_float, as_seen, is_missing, several
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def read_frame(
 
 def _read_column(column: Any, levels: tuple[Any, ...] | None, named: str) -> np.ndarray:
     if levels is not None:
-        return _read_categories(_values(column), levels, named)
+        return _read_categories(values_of(column), levels, named)
     if is_category(column):
         raise ValueError(
             f"{named} is a category column; expected numbers, as in fit: fit with the category column, or "
@@ -112,7 +112,7 @@ def _read_column(column: Any, levels: tuple[Any, ...] | None, named: str) -> np.
         )
     missing = missing_mask(column)
     if missing is None or not missing.any():
-        values = np.asarray(column)
+        values = array_of(column)
         if values.ndim > 1:
             raise several(named)
         return as_float(values, lambda _: named)
@@ -229,7 +229,7 @@ def kinds_of(levels: Iterable[Hashable]) -> set[str]:
 
 def _without_missing(column: Any) -> np.ndarray:
     drop = getattr(column, "dropna", None) or getattr(column, "drop_nulls", None) or column.drop_null
-    return np.asarray(drop())
+    return array_of(drop())
 
 
 def missing_mask(column: Any) -> np.ndarray | None:
@@ -270,10 +270,10 @@ def holds_texts(column: Any) -> bool:
     dtype = _dtype_of(column)
     if type(dtype).__name__ in ("StringDtype", "String") or str(dtype) in ("string", "large_string"):
         return True
-    return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in _values(column))
+    return str(dtype) in ("object", "Object") and any(isinstance(value, str) for value in values_of(column))
 
 
-def _values(column: Any) -> list[Any]:
+def values_of(column: Any) -> list[Any]:
     if hasattr(column, "to_pylist"):  # np.asarray turns the nulls of an Arrow dictionary into levels
         return column.to_pylist()
     if type(column.dtype).__name__ == "CategoricalDtype":  # beside a NaN, integers would be floats
@@ -300,7 +300,7 @@ class OrderedLevels(tuple[Any, ...]):
 
 def levels_of(column: Any) -> tuple[Any, ...]:
     """Return the distinct values of a column without the missing ones, sorted."""
-    return sorted_levels(value for value in set(_values(column)) if not is_missing(value))
+    return sorted_levels(value for value in set(values_of(column)) if not is_missing(value))
 
 
 def sorted_levels(values: Iterator[Any] | list[str]) -> tuple[Any, ...]:

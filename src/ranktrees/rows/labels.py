@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,16 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import DataConversionWarning
 
 from ranktrees.rows.frames import missing_mask
-from ranktrees.rows.values import as_float, as_seen, is_missing, is_number
+from ranktrees.rows.values import (
+    array_of,
+    as_float,
+    as_seen,
+    dates_in,
+    is_date,
+    is_missing,
+    is_number,
+    refuse_lazy,
+)
 from ranktrees.support.warning import warn
 
 if TYPE_CHECKING:
@@ -174,10 +184,14 @@ def _numbers(values: Any, name: str, kind: str) -> np.ndarray:
     array = column_array(values, name)
     if array.dtype.kind in "USTVO" and array.size and not all(map(is_number, array.flat)):
         wrong = next(value for value in array.flat if not is_number(value))
+        if is_date(wrong):
+            raise dates_in(name, as_seen(wrong))
         raise ValueError(
             f"{name} holds {as_seen(wrong)}, which is not a number; expected one for each row as {kind}: "
             + (
-                "query ids are passed by name, as qid=."
+                f"to pass one weight for each query, by their ids, write {name}=pd.Series(qid).map({name})."
+                if isinstance(values, Mapping)
+                else "query ids are passed by name, as qid=."
                 if kind == "weight"
                 else "map strings to numbers first, and convert digits with .astype(float)."
             )
@@ -186,8 +200,9 @@ def _numbers(values: Any, name: str, kind: str) -> np.ndarray:
 
 
 def column_array(values: Any, name: str) -> np.ndarray:
+    refuse_lazy(values, name, "an array or a column")
     try:
-        return np.asarray(values)
+        return array_of(values)
     except ValueError as error:
         raise ValueError(
             f"{name} could not be turned into an array ({error}); expected one number per entry."

@@ -15,16 +15,18 @@ from ranktrees.support.warning import FitWarning, warn
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from ranktrees.rows.queries import Queries
     from ranktrees.support.annotations import RowsLike
 
 FEW = 16  # rows that rule out almost all columns
+SAMPLE = 1000  # rows that show whether labels are shared by many, without sorting them all
 MANY = 20  # so many values are not equal by chance
 
 
 def warn_of_labels_among_columns(
     X: RowsLike, y: ArrayLike | None, rows: Any, labels: np.ndarray | None, order: np.ndarray | None
 ) -> None:
-    """Warn if a column of X has the values of the labels.
+    """Warn if a column of X has the values of the labels, or a value of its own for each label.
 
     Parameters
     ----------
@@ -46,12 +48,21 @@ def warn_of_labels_among_columns(
                 FitWarning,
             )
             return
+    if recoded := _columns_that_tell(rows, labels, order):
+        warn(
+            f"the column {_name_of(X, recoded[0])!r} of X holds the labels in other values, one for each, "
+            "and trees split by it as by any feature: scores will look perfect, but new rows have no labels "
+            "yet. Drop it from X.",
+            FitWarning,
+        )
 
 
 def warn_of_ids_among_columns(
-    X: RowsLike, rows: Any, levels: dict[int, tuple[Any, ...]], ids: list[Any]
+    X: RowsLike, rows: Any, levels: dict[int, tuple[Any, ...]], ids: list[Any], queries: Queries
 ) -> None:
     """Warn if a column of X is called as the query ids are, or has their values: it is probably no feature.
+
+    A category column also holds ids if it has a category of its own for each query.
 
     Parameters
     ----------
@@ -62,10 +73,12 @@ def warn_of_ids_among_columns(
         The levels of the category columns, in the order of their codes.
     ids : list of array-like of shape (n_rows,)
         Query ids from all sources.
+    queries : tuple
+        The rows in the order of their queries, and where each query begins.
     """
     names = {"qid"} | {one.name for one in ids if isinstance(getattr(one, "name", None), str)}
     called = [name for name, _ in frame_columns(X) or [] if name in names]
-    found = called or [_name_of(X, j) for j in _columns_of_ids(rows, levels, ids[0])]
+    found = called or [_name_of(X, j) for j in _columns_of_ids(rows, levels, ids, queries)]
     if found:
         warn(
             f"X has a column {found[0]!r}, which {'is the name of' if called else 'holds'} the query ids: "
@@ -113,6 +126,40 @@ def columns_that_equal(rows: Any, values: np.ndarray, order: np.ndarray | None =
     return [j for j in candidates.tolist() if np.array_equal(_column(rows, j, order), values)]
 
 
+def _columns_that_tell(rows: Any, labels: np.ndarray, order: np.ndarray | None) -> list[int]:
+    """Return the columns that have one value for each label, which no other label has.
+
+    Labels that few rows share are left out, as any column without equal values tells them, and so are rows
+    on disk.
+    """
+    sample = np.arange(0, len(labels), len(labels) // SAMPLE + 1)
+    kinds, first = np.unique(labels[sample], return_index=True)
+    if isinstance(rows, Spool) or not 2 <= len(kinds) <= len(sample) // 2:
+        return []
+    few = np.unique([*np.linspace(0, len(labels) - 1, FEW).astype(int), *sample[first[:FEW]]])
+    near = rows[few if order is None else order[few]]
+    candidates = np.arange(rows.shape[1])
+    if sp.issparse(rows):  # others are zero in all of these rows, whose labels differ
+        candidates = np.unique(near.indices)
+        near = near[:, candidates].toarray()
+    for i, label in enumerate(labels[few]):
+        same = near[:i] == near[i]
+        kept = (same == (labels[few[:i]] == label)[:, None]).all(axis=0)
+        near, candidates = near[:, kept], candidates[kept]
+    if not len(candidates):
+        return []
+    kinds, first, kind_of_row = np.unique(labels, return_index=True, return_inverse=True)
+    if len(kinds) > len(labels) // MANY:
+        return []
+    found = []
+    for j in candidates.tolist():
+        column = _column(rows, j, order)
+        own = column[first]
+        if len(np.unique(own)) == len(kinds) and np.array_equal(own[kind_of_row], column):
+            found.append(j)
+    return found
+
+
 def _column(rows: Any, j: int, order: np.ndarray | None) -> np.ndarray:
     column = rows[:, [j]].toarray().ravel() if sp.issparse(rows) else rows[:, j]
     return column if order is None else column[order]
@@ -128,11 +175,15 @@ def _columns_on_disk_that_equal(rows: Spool, values: np.ndarray) -> list[int]:
     ]
 
 
-def _columns_of_ids(rows: Any, levels: dict[int, tuple[Any, ...]], ids: Any) -> list[int]:
+def _columns_of_ids(
+    rows: Any, levels: dict[int, tuple[Any, ...]], ids: list[Any], queries: Queries
+) -> list[int]:
     """Return the columns that hold the ids, as numbers or as codes of categories."""
+    if found := [j for j, own in levels.items() if _tells_queries_apart(rows, j, len(own), queries)]:
+        return found
     n_rows = rows.shape[0]
-    values = np.asarray(ids)
-    if n_rows < MANY or values.shape != (n_rows,):
+    values = np.asarray(ids[0]) if ids else None
+    if n_rows < MANY or values is None or values.shape != (n_rows,):
         return []
     if values.dtype.kind in "biuf":
         found = columns_that_equal(rows, values.astype(np.float64))
@@ -146,6 +197,16 @@ def _columns_of_ids(rows: Any, levels: dict[int, tuple[Any, ...]], ids: Any) -> 
         if j in columns_that_equal(rows, codes):
             return [j]
     return []
+
+
+def _tells_queries_apart(rows: Any, j: int, n_levels: int, queries: Queries) -> bool:
+    """Whether each of many queries has a category of its own."""
+    order, offsets = queries
+    if n_levels != len(offsets) - 1 or n_levels < MANY:
+        return False
+    codes = _column(rows, j, order)
+    own = codes[offsets[:-1]]
+    return len(np.unique(own)) == n_levels and np.array_equal(codes, np.repeat(own, np.diff(offsets)))
 
 
 def _name_of(X: RowsLike, j: int) -> Any:

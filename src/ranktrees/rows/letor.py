@@ -27,7 +27,8 @@ from ranktrees.rows.text_files import (
     ahead,
     as_int64,
     blocks_of,
-    decode,
+    decoded,
+    hint_of_returns,
     line_at,
     name_of,
     quote,
@@ -131,7 +132,7 @@ def load_letor(
         name in LETOR 4.0. A value that is spelled exactly like this is missing, even if it is a number.
     encoding : str, default="utf-8"
         How document ids and query ids are encoded, such as ``"latin-1"`` for the Istella collections. Bytes
-        that are none of this encoding are kept as surrogates (see :pep:`383`).
+        that are none of this encoding are kept as surrogates (see :pep:`383`), with a warning.
     return_ids : bool, default=False
         Whether to return the document ids as well. An id is the text after ``#`` without surrounding white
         space, or ``""`` if there is none.
@@ -202,7 +203,7 @@ def load_letor(
             seen.require_dense(options.dtype, "sparse=True for a CSR matrix")
         rows.add(lines)
         if return_ids:
-            ids += [decode(text, encoding) for text in lines.ids()]
+            ids += lines.ids()
 
     if not rows.n_rows:
         raise _no_rows([path])
@@ -210,7 +211,7 @@ def load_letor(
         raise _no_features([path])
     data = Bunch(data=rows.values(), target=rows.labels.all(), qid=rows.qid())
     if return_ids:
-        data.ids = np.array(ids, dtype=object)
+        data.ids = np.array(decoded(ids, encoding), dtype=object)
     return tuple(data.values()) if return_X_y_qid else data
 
 
@@ -615,7 +616,7 @@ class _Rows:
         """The queries as int64 if all are integers, else as str."""
         queries: Any = [integers for _, integers, _ in self._queries]
         if as_texts or any(integers is None for integers in queries):
-            queries = [[decode(text, self._options.encoding) for text in self.texts()]]
+            queries = [decoded(self.texts(), self._options.encoding)]
         return np.repeat(
             np.concatenate(queries), np.concatenate([lengths for _, _, lengths in self._queries])
         )
@@ -681,7 +682,7 @@ def _read(path: Any, options: _Options) -> Iterator[tuple[int, bytes, LetorLines
                 line = block[lines.problem :].partition(b"\n")[0]
                 number = line_at(block, first_line, lines.problem)
                 problem = _find_problem(line, options.n_features, options.dtype, options.missing)
-                raise ValueError(f"{name_of(path)}, line {number}: {problem}")
+                raise ValueError(f"{name_of(path)}, line {number}: {problem}{hint_of_returns(line)}")
             if lines.n_rows:
                 yield first_line, block, lines
 
@@ -734,11 +735,15 @@ def _find_problem(
         if value in missing:
             continue
         if not _is_number(value):
-            return f"value {quote(value)} of feature {index}; expected a number."
+            return (
+                f"value {quote(value)} of feature {index}; expected a number: if it stands for a missing "
+                f"value, pass missing={quote(value)}."
+            )
         with np.errstate(over="ignore"):
             overflows = np.isinf(dtype.type(float(value))) and b"i" not in value.lower()
         if overflows:
-            wide = "" if np.isinf(float(value)) else "; use dtype=np.float64"
+            stands = f"; if it stands for a missing value, pass missing={quote(value)}"
+            wide = stands if np.isinf(float(value)) else "; use dtype=np.float64"
             return f"value {quote(value)} of feature {index} is too large for {dtype}{wide}."
     if n_features is not None and previous > n_features:
         return f"feature {previous}; expected at most n_features={n_features}."

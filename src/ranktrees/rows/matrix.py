@@ -25,7 +25,7 @@ from ranktrees.rows.frames import (
     sorted_levels,
 )
 from ranktrees.rows.sparse import read_sparse
-from ranktrees.rows.values import SKLEARN_VERSION, as_float, as_seen
+from ranktrees.rows.values import SKLEARN_VERSION, as_float, as_seen, refuse_lazy
 from ranktrees.support.spool import Spool
 
 if TYPE_CHECKING:
@@ -366,10 +366,8 @@ def require_rows(X: RowsLike, name: str) -> None:
             f"{name} is a numpy.matrix, which is not supported; expected a 2D array: convert it with "
             f"np.asarray({name})."
         )
-    if hasattr(X, "collect"):
-        raise TypeError(
-            f"{name} is {as_seen(X)}, which has no rows yet; expected a data frame: pass {name}.collect()."
-        )
+    if not hasattr(X, "__array__") or hasattr(X, "columns"):  # arrays of Dask are computed when they are read
+        refuse_lazy(X, name, "a data frame")
     if type(X).__name__ == "RecordBatch":
         raise TypeError(
             f"{name} is {as_seen(X)}, a piece of an Arrow table; expected a table: pass "

@@ -13,7 +13,7 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 
 from ranktrees.rows.frames import missing_mask, warn_of_order
 from ranktrees.rows.labels import column_array
-from ranktrees.rows.values import as_seen, is_missing
+from ranktrees.rows.values import array_of, as_seen, is_missing
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -96,7 +96,7 @@ def ids_in(qid: IdsLike, n_rows: int, name: str, of: str = "query") -> np.ndarra
         missing = missing_mask(qid)
         if missing is not None and missing.ndim == 1 and missing.any():
             raise _missing_id(name, of, int(missing.argmax()))
-        ids = np.asarray(qid)  # tuples for a MultiIndex
+        ids = array_of(qid)  # tuples for a MultiIndex
     if ids.ndim != 1:
         raise ValueError(
             f"{name} has shape {ids.shape}; {expected}, in one dimension: pass the one column that holds the "

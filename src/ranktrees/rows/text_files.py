@@ -11,7 +11,7 @@ import lzma
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ranktrees.rows.values import as_seen
 from ranktrees.support.files import replacing
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from ranktrees.support.annotations import PathLike
@@ -29,6 +30,12 @@ for _module in ("compression.zstd", "backports.zstd"):  # the first since Python
         _zstd = _zstd or importlib.import_module(_module)
 
 BLOCK_BYTES = 1 << 20
+BEGINNINGS = {
+    ".gz": rb"\x1f\x8b",
+    ".xz": rb"\xfd7zXZ\0",
+    ".bz2": rb"BZh[1-9]1AY&SY",
+    ".zst": rb"\x28\xb5\x2f\xfd",
+}
 LONGEST_LINE = 1 << 26  # some four million pairs; a compressed file of little may hold a line of far more
 OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _NOT_OPENED = {".zip", ".lz4", ".Z", ".7z", ".br"}
@@ -52,15 +59,19 @@ NUMBER = re.compile(rb"[+-]?(([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|nan|inf
 def name_of(path: Any) -> str:
     if hasattr(path, "read") or hasattr(path, "write"):
         return str(getattr(path, "name", "the open file"))
-    return os.fspath(path)
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise TypeError(
+            f"path is {as_seen(path)}; expected the path of a file, or an open one: read several files one "
+            "after the other."
+        )
+    return os.fsdecode(path)
 
 
 def _open(path: Any, mode: str) -> Any:
+    name = name_of(path)
     if hasattr(path, "read") or hasattr(path, "write"):
         if isinstance(path, io.TextIOBase):
-            raise ValueError(
-                f"{name_of(path)} is open as text; expected a path or a file open in mode {mode!r}."
-            )
+            raise ValueError(f"{name} is open as text; expected a path or a file open in mode {mode!r}.")
         return nullcontext(path)
     return OPENERS.get(_suffix(path), open)(path, mode)
 
@@ -112,6 +123,8 @@ def blocks_of(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines, each with the number of its first line."""
     line = 1
     while block := stream.read(BLOCK_BYTES):
+        if line == 1:
+            _require_text(block, name)
         end = stream.readline(LONGEST_LINE)
         if len(end) == LONGEST_LINE and not end.endswith(b"\n"):
             line += block.count(b"\n")
@@ -122,6 +135,21 @@ def blocks_of(stream: IO[bytes], name: str) -> Iterator[tuple[int, bytes]]:
         block += end
         yield line, block.removeprefix(codecs.BOM_UTF8) if line == 1 else block
         line += block.count(b"\n")
+
+
+def _require_text(block: bytes, name: str) -> None:
+    """Refuse a file that begins as compressed files do."""
+    if suffix := next((suffix for suffix, begins in BEGINNINGS.items() if re.match(begins, block)), ""):
+        raise ValueError(
+            f"{name} is compressed as files with the suffix {suffix!r} are; expected text: give it that "
+            "suffix, or pass a file that decompresses it, as those of gzip.open do."
+        )
+
+
+def hint_of_returns(line: bytes) -> str:
+    """What to add to the message about a line that may be several."""
+    is_several = b"\r" in line.strip()
+    return " It holds carriage returns; if lines end in them, replace them by line feeds." * is_several
 
 
 def ahead(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -140,6 +168,24 @@ def line_at(block: bytes, first_line: int, place: int) -> int:
 
 def decode(text: bytes, encoding: str = "utf-8") -> str:
     return text.decode(encoding, "surrogateescape")
+
+
+def decoded(ids: Iterable[bytes], encoding: str) -> list[str]:
+    """Return ids as strings, and warn of bytes that are none of the encoding, which remain as surrogates."""
+    texts, strange = [], b""
+    for one in ids:
+        try:
+            texts.append(one.decode(encoding))
+        except UnicodeDecodeError:
+            texts.append(decode(one, encoding))
+            strange = strange or one
+    if strange:
+        warn(
+            f"the id {strange!r} is no text in the encoding {encoding!r}: its bytes are kept as surrogates, "
+            "which cannot be printed. Pass the encoding of the file, such as encoding='latin-1'.",
+            FitWarning,
+        )
+    return texts
 
 
 def quote(text: Any) -> str:

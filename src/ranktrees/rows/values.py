@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import date, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +45,7 @@ def as_float(values: np.ndarray, named: Callable[[int], str], masked: np.ndarray
             "the imaginary part as columns of their own."
         )
     if dtype.kind in "mM":
-        raise _dates(named(0), f"dtype {dtype}")
+        raise dates_in(named(0), f"dtype {dtype}")
     raise _words(named(0), values.flat[0] if dtype.kind in "USTV" else dtype)
 
 
@@ -64,7 +64,7 @@ def _without(values: np.ndarray, masked: np.ndarray) -> np.ndarray:
     return values
 
 
-def _dates(column: str, seen: str) -> ValueError:
+def dates_in(column: str, seen: str) -> ValueError:
     return ValueError(
         f"{column} holds dates or durations ({seen}); expected numbers: convert it yourself, for instance to "
         "days since a date."
@@ -112,7 +112,7 @@ def _objects_as_float(values: np.ndarray, named: Callable[[int], str]) -> np.nda
             if isinstance(value, (str, bytes)):
                 raise _words(named(j), value)
             if isinstance(value, (np.datetime64, np.timedelta64)):  # float() would use their own unit
-                raise _dates(named(j), repr(value))
+                raise dates_in(named(j), repr(value))
         try:
             column = [None if _is_na(value) else value for value in columns[:, j]]
             numbers_[:, j] = column  # None becomes NaN
@@ -120,9 +120,12 @@ def _objects_as_float(values: np.ndarray, named: Callable[[int], str]) -> np.nda
             wrong = next(value for value in column if not is_number(value))
             if isinstance(wrong, (list, tuple, np.ndarray)):
                 raise several(named(j)) from error
+            if is_date(wrong):
+                raise dates_in(named(j), as_seen(wrong)) from error
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind(
-                f"{named(j)} holds {as_seen(wrong)}; expected numbers: {str(error).rstrip('.')}."
+                f"{named(j)} holds {as_seen(wrong)}; expected numbers ({str(error).rstrip('.')}): make "
+                "numbers of such values, or a category column of a data frame."
             ) from error
         for i in np.flatnonzero(np.abs(numbers_[:, j]) >= LARGEST_EXACT_FLOAT64):
             value = columns[i, j]
@@ -136,6 +139,12 @@ def _is_na(value: Any) -> bool:
     return type(value).__name__ == "NAType"
 
 
+def is_date(value: Any) -> bool:
+    """Whether this is a date, a time, a duration, or a period of pandas, which is not imported."""
+    kinds = (date, time, timedelta, np.datetime64, np.timedelta64)
+    return isinstance(value, kinds) or type(value).__name__ == "Period"
+
+
 def is_number(value: Any) -> bool:
     if isinstance(value, (str, bytes)):
         return False
@@ -144,6 +153,23 @@ def is_number(value: Any) -> bool:
     except (TypeError, ValueError, OverflowError):
         return value is None
     return True
+
+
+def array_of(column: Any, read: Callable[[Any], np.ndarray] = np.asarray) -> np.ndarray:
+    """Return a column as an array; as objects if NumPy lacks its type, as it lacks integers of 128 bits."""
+    if str(getattr(column, "dtype", "")) in ("Int128", "UInt128"):
+        return np.array(column.to_list(), object)
+    return read(column)
+
+
+def refuse_lazy(values: Any, name: str, expected: str) -> None:
+    """Refuse what has yet to be computed: lazy frames of polars, and frames of Spark and Dask."""
+    method = next((each for each in ("toPandas", "collect", "compute") if hasattr(values, each)), None)
+    if method and not (hasattr(values, "__array__") and getattr(values, "ndim", 2) == 1):
+        seen = f"<{type(values).__name__}>"
+        raise TypeError(
+            f"{name} is {seen}, which has no rows yet; expected {expected}: pass {name}.{method}()."
+        )
 
 
 def shape_of(X: RowsLike) -> tuple[Any, ...]:
