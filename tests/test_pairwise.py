@@ -148,9 +148,9 @@ def test_lambdas_of_long_queries_equal_those_of_the_deltas(measure, top):
 def test_pairs_of_a_long_query_are_counted_without_a_square_of_numbers(measure):
     n = 4000
     scores = np.random.default_rng(0).normal(size=n)
-    bound = LambdaMART(measure).bind(np.arange(n) % 5.0, None, np.array([0, n]))
+    prepared = LambdaMART(measure).prepare(np.arange(n) % 5.0, None, np.array([0, n]))
     tracemalloc.start()
-    gradients_of(bound, scores)
+    gradients_of(prepared, scores)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 400 * n
