@@ -19,6 +19,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -86,7 +87,9 @@ def drawn(program, seed, first, n_files):
 
 
 def load(content, **options):
-    return load_letor(io.BytesIO(content), return_ids=True, return_X_y_qid=True, **options)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".* are kept as surrogates")
+        return load_letor(io.BytesIO(content), return_ids=True, return_X_y_qid=True, **options)
 
 
 def compare(content, *, dtype=np.float32, missing=(), n_features=None, absent=0.0):

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse, special, stats
+from scipy import sparse, special
 from sklearn.base import BaseEstimator
 
 from ranktrees.estimators.ensemble_ranker import fitted_trees
@@ -150,6 +150,8 @@ def _of_categories(levels: tuple[Any, ...], before: list[Any] | None, after: lis
 
 
 def _of_numbers(before: np.ndarray | None, after: np.ndarray) -> dict[str, Any]:
+    from scipy import stats
+
     known = after[~np.isnan(after)]
     cuts, outside, distance = np.empty(0), np.nan, np.nan
     earlier = np.empty(0) if before is None else before[~np.isnan(before)]
