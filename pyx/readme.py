@@ -6,7 +6,7 @@ LINK = re.compile(r"(!?)\[([^\[\]]*)\]\((?!\w+:)([^()#\s]*)(#[^()\s]*)?\)")
 
 
 def with_addresses(text, urls):
-    """Have links lead to pages of the documentation, and those to other files, and pictures, to the repository.
+    """Have links to pages of the documentation lead there, and all others to the repository.
 
     ``urls`` are those of ``pyproject.toml``.
     """

@@ -79,3 +79,11 @@ def test_a_release_that_is_not_ready_is_refused():
     assert done.returncode == 1
     assert f"the tag is v9, and src/ranktrees/support/version.py says {ranktrees.__version__}" in done.stderr
     assert "does not name https://elsewhere as Repository" in done.stderr
+
+
+def test_the_guide_names_tests_that_there_are():
+    page = (ROOT / "docs" / "guide" / "faults.md").read_text(encoding="utf-8")
+    named = re.findall(r"^- `(\w+\.py)::(\w+)`$", page, re.MULTILINE)
+    assert len(named) > 20
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / "tests" / file).read_text(encoding="utf-8"), f"{file}::{name}"
