@@ -10,15 +10,16 @@ import os
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
-import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 sys.path.insert(0, "pyx")
 
+from readme import with_addresses
 from uses import used_by
 
 PYX = Path("pyx")
@@ -86,8 +87,7 @@ def extension(name, source, depends=()):
     return Extension(
         name,
         [str(source)],
-        include_dirs=[str(CORE), numpy.get_include()],
-        define_macros=[("NPY_NO_DEPRECATED_API", "NPY_2_0_API_VERSION")],
+        include_dirs=[str(CORE)],
         extra_compile_args=[*flags, *OPENMP],
         extra_link_args=[*WATCHED, *OPENMP],
         libraries=["m"] if os.name == "posix" else [],
@@ -115,7 +115,10 @@ if __name__ == "__main__":  # which processes of cythonize may import
     # It makes arrays of C pointers, which Cython 3.3 cannot share.
     by_itself = kernels.pop("ranktrees._core.support.dtypes")
     shared = extension(SHARED, CORE / "_cython.c")
+    urls = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
     setup(
+        long_description=with_addresses(Path("README.md").read_text(encoding="utf-8"), urls),
+        long_description_content_type="text/markdown",
         cmdclass={"build_ext": BuildTogether},
         options={"build": {"build_base": BUILD}},
         ext_modules=[

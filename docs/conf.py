@@ -25,6 +25,7 @@ default_role = "py:obj"
 
 html_theme = "furo"
 html_title = "ranktrees"
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 html_copy_source = False

@@ -244,6 +244,33 @@ def test_scikit_learn_callbacks(estimator):
     assert fresh(estimator).set_callbacks(listener).fit(X, y, qid=qid).ensemble_ == plain.first(4)
 
 
+@pytest.mark.parametrize("estimator", [HistGBRTRegressor(max_iter=3), RandomForestRanker(3)])
+def test_a_callback_that_raises_leaves_the_estimator_as_it_was(estimator):
+    pytest.importorskip("sklearn.callback")
+    X, y, qid = make_ranking(8, random_state=0, return_X_y_qid=True)
+
+    class Raising:
+        def setup(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            pass
+
+        def on_fit_task_end(self, estimator, context, **arguments):
+            if context.task_name == "tree 2":
+                raise LookupError("no such tree")
+
+    estimator = fresh(estimator).fit(X, y, qid=qid)
+    before = vars(estimator).copy()
+    with pytest.raises(LookupError, match="no such tree"):
+        estimator.set_callbacks(Raising()).fit(X[:100], y[:100], qid=qid[:100])
+    now = vars(estimator)
+    assert {name: now[name] for name in before} == before
+
+
 def test_scikit_learn_callbacks_see_the_scores_that_are_followed():
     pytest.importorskip("sklearn.callback")
     X, y, qid = make_ranking(12, random_state=0, return_X_y_qid=True)

@@ -235,7 +235,11 @@ def _in_room(nodes: np.ndarray, n: int) -> np.ndarray:
     An array of NumPy's would ask for huge pages, which virtual machines may take longer to provide than a
     tree takes to grow.
     """
-    room = np.frombuffer(mmap.mmap(-1, n * NODE.itemsize, access=mmap.ACCESS_COPY), NODE)
+    try:
+        pages = mmap.mmap(-1, n * NODE.itemsize, access=mmap.ACCESS_COPY)
+    except OSError as error:
+        raise MemoryError(f"no room for {n} nodes of trees") from error
+    room = np.frombuffer(pages, NODE)
     room[: len(nodes)].view(RAW)[:] = nodes.view(RAW)
     return room
 

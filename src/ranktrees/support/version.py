@@ -1,3 +1,3 @@
-"""The version of the package, which is in pyproject.toml as well."""
+"""The version of the package: nothing else says it, and builds read it here."""
 
 __version__ = "0.1.0"
