@@ -191,6 +191,36 @@ def test_what_is_wrong_with_a_column_is_told(name, value, message, tmp_path):
         _ensemble_of(json.dumps(written))
 
 
+def test_features_that_are_not_in_the_order_of_their_numbers_are_refused(tmp_path):
+    """CatBoost counts them by their places."""
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    features = written["features_info"]["float_features"]
+    features[0], features[3] = features[3], features[0]
+    with pytest.raises(ValueError, match="feature_index of the 6 float_features does not rise from 0 by 1"):
+        _ensemble_of(json.dumps(written))
+    del features[0]["feature_index"]
+    with pytest.raises(ValueError, match=r"not a model of CatBoost in JSON .KeyError: 'feature_index'"):
+        _ensemble_of(json.dumps(written))
+
+
+@pytest.mark.parametrize("value", [True, "1", 2**63, -(2**63)])
+@pytest.mark.parametrize("place", ["scale", "bias"])
+def test_scales_and_biases_that_catboost_takes_for_others_are_refused(place, value, tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    scale, (bias,) = written["scale_and_bias"]
+    written["scale_and_bias"] = [value, [bias]] if place == "scale" else [scale, [value]]
+    with pytest.raises(ValueError, match=f"scale_and_bias has {value!r}, expected numbers"):
+        _ensemble_of(json.dumps(written))
+
+
+def test_infinite_values_are_refused_without_a_warning(tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    written["oblivious_trees"][1]["leaf_values"][3] = 1e999
+    written["scale_and_bias"][0] = 0
+    with pytest.raises(ValueError, match=r"tree 1, node \d+: value must be finite"):
+        _ensemble_of(json.dumps(written))
+
+
 def test_a_border_beyond_single_precision_is_infinite(tmp_path):
     model = catboost.CatBoostRegressor(**QUIET, grow_policy="Lossguide").fit(X, Y)
     written = written_in_json(model, tmp_path)

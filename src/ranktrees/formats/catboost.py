@@ -12,6 +12,7 @@ the highest::
 from __future__ import annotations
 
 import json
+import reprlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,17 +123,18 @@ def _ensemble_of(data: Any) -> Ensemble:
         scale, biases = written["scale_and_bias"]
         info = written["features_info"]
         columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
-        numbers = {each["feature_index"]: each for each in info["float_features"]}
+        numbers = list(info["float_features"])
+        in_order = [each["feature_index"] for each in numbers] == list(range(len(numbers)))
         n_splits = 0
-        for number in sorted(numbers):  # splits are numbered by feature, then by border
-            numbers[number]["first_split"] = n_splits
-            n_splits += len(numbers[number]["borders"])
+        for feature in numbers:  # splits are numbered by feature, then by border
+            feature["first_split"] = n_splits
+            n_splits += len(feature["borders"])
         symmetric = "oblivious_trees" in written
         trees = list(written["oblivious_trees" if symmetric else "trees"])
         names = [
             str(each["feature_id"]) for each in sorted(columns, key=lambda each: each["flat_feature_index"])
         ]
-        scale, base = float(scale), [float(each) for each in biases]
+        scale, *base = (_number(each, "scale_and_bias") for each in (scale, *biases))
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(
             f"not a model of CatBoost in JSON ({type(error).__name__}: {error}); expected what "
@@ -140,6 +142,8 @@ def _ensemble_of(data: Any) -> Ensemble:
         ) from None
     if sorted(each["flat_feature_index"] for each in columns) != list(range(len(columns))):
         raise ValueError(f"flat_feature_index of the {len(columns)} features is not 0, 1, ...")
+    if not in_order:
+        raise ValueError(f"feature_index of the {len(numbers)} float_features does not rise from 0 by 1")
     if len(base) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     nodes, nodes_of = [], _symmetric_tree if symmetric else _tree
@@ -150,7 +154,7 @@ def _ensemble_of(data: Any) -> Ensemble:
             raise ValueError(f"tree {t}: {error}") from None
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"tree {t}: damaged ({type(error).__name__}: {error})") from None
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             its["value"] *= scale
             its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
         nodes.append(its)
@@ -158,7 +162,7 @@ def _ensemble_of(data: Any) -> Ensemble:
     return Ensemble.from_trees(nodes, n_features=len(columns), base=base[0], feature_names=names)
 
 
-def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
+def _symmetric_tree(tree: dict[str, Any], numbers: list[Any]) -> np.ndarray:
     """The nodes layer by layer: layer ``l`` consists of the ``2**l`` nodes from ``2**l - 1`` on."""
     values = np.array([_number(value, "leaf_values") for value in tree["leaf_values"]])
     splits = tree.get("splits") or []
@@ -175,7 +179,7 @@ def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray
     return nodes
 
 
-def _tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
+def _tree(tree: dict[str, Any], numbers: list[Any]) -> np.ndarray:
     """The nodes of a tree in which each node has a split of its own, parents first."""
     found = [tree]
     for node in found:
@@ -195,13 +199,14 @@ def _tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
 
 
 def _number(value: Any, name: str) -> float:
-    """An entry of a tree, which no true or false may be, as NumPy would take it for a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} has {value!r}, expected numbers")
+    """A number, which no true or false may be, nor whole and beyond 64 bits: CatBoost takes these for 0."""
+    is_number = isinstance(value, float) or (type(value) is int and abs(value) < 2**63)
+    if not is_number:
+        raise ValueError(f"{name} has {reprlib.repr(value)}, expected numbers")
     return float(value)
 
 
-def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> None:
+def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: list[Any]) -> None:
     """Make nodes split as CatBoost does: values that are not above the border go left."""
     if split["split_type"] != "FloatFeature":
         raise ValueError(
@@ -209,7 +214,7 @@ def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> 
             "categories, text and embeddings by statistics"
         )
     number = split["float_feature_index"]
-    if number not in numbers:
+    if number not in range(len(numbers)):
         raise ValueError(f"float_feature_index={number!r}, expected one of the {len(numbers)} float_features")
     feature = numbers[number]
     border, known = _number(split["border"], "border"), feature["borders"]
