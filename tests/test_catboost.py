@@ -203,7 +203,7 @@ def test_features_that_are_not_in_the_order_of_their_numbers_are_refused(tmp_pat
         _ensemble_of(json.dumps(written))
 
 
-@pytest.mark.parametrize("value", [True, "1", 2**63, -(2**63)])
+@pytest.mark.parametrize("value", [True, "1", 2**53 + 1, -(2**63)])
 @pytest.mark.parametrize("place", ["scale", "bias"])
 def test_scales_and_biases_that_catboost_takes_for_others_are_refused(place, value, tmp_path):
     written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
@@ -213,12 +213,19 @@ def test_scales_and_biases_that_catboost_takes_for_others_are_refused(place, val
         _ensemble_of(json.dumps(written))
 
 
+def test_words_that_are_no_numbers_of_json_are_refused(tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    written["oblivious_trees"][0]["leaf_weights"][0] = np.nan
+    with pytest.raises(ValueError, match="NaN is no number of JSON"):
+        _ensemble_of(json.dumps(written))
+
+
 def test_infinite_values_are_refused_without_a_warning(tmp_path):
     written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
     written["oblivious_trees"][1]["leaf_values"][3] = 1e999
     written["scale_and_bias"][0] = 0
     with pytest.raises(ValueError, match=r"tree 1, node \d+: value must be finite"):
-        _ensemble_of(json.dumps(written))
+        _ensemble_of(json.dumps(written).replace("Infinity", "1e999"))
 
 
 def test_a_border_beyond_single_precision_is_infinite(tmp_path):

@@ -191,6 +191,25 @@ def test_what_was_learned_from_clicks_goes_on(rows, path, stop_at):
     np.testing.assert_array_equal(model.propensities_, whole.propensities_)
 
 
+@pytest.mark.parametrize("change", [lambda each: each[:-1], lambda each: 0 * each, lambda each: each / 0])
+def test_what_cannot_have_been_learned_from_clicks_is_refused(rows, path, stop_at, change):
+    X, y, qid = rows
+    position = np.concatenate([np.arange(1, 1 + n) for n in np.unique(qid, return_counts=True)[1]])
+    clicks = (y > 2) & (position < 9)
+    model = lambdamart(checkpoint=path, checkpoint_every=2)
+    stop_at(4)
+    with pytest.raises(InterruptionError):
+        model.fit(X, clicks, qid=qid, position=position)
+    stop_at(None)
+    found = Checkpoint.from_bytes(path.read_bytes())
+    with np.errstate(divide="ignore"):
+        learned = [change(np.array(found.learned[0])), *found.learned[1:]]
+    path.write_bytes(replace(found, learned=learned).to_bytes())
+    message = rf"checkpoint='{re.escape(str(path))}' is damaged: it holds .* numbers that the loss has"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, clicks, qid=qid, position=position)
+
+
 def test_preferences(rows, path, stop_at):
     X, _, qid = rows
     pairs = np.flatnonzero(np.diff(qid) == 0)
@@ -485,7 +504,9 @@ def test_texts_of_other_types_are_refused(name, value):
 def test_what_another_loss_would_have_learned_is_refused(rows, left):
     X, y, qid = rows
     left.write_bytes(replace(Checkpoint.from_bytes(left.read_bytes()), learned=[[1.0]]).to_bytes())
-    with pytest.raises(ValueError, match=r"damaged: it holds 1 things .* expected 0; delete the file"):
+    with pytest.raises(
+        ValueError, match=r"damaged: it holds \[1\] numbers .* expected \[\] that.*; delete the file"
+    ):
         squared(checkpoint=left).fit(X, y, qid=qid)
 
 

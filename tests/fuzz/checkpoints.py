@@ -4,7 +4,8 @@
 
 A checkpoint whose checksum does not fit is refused, and one that says of the trees what was written gives the
 bytes of a fit that was not interrupted. Where a checksum was forged and other trees are taken, they are at
-the beginning of the model. A fit that fails leaves the file as it is. `fuzzing` says the rest.
+the beginning of the model. Scores of such trees may diverge. A fit that fails
+leaves the file as it is. `fuzzing` says the rest.
 """
 
 import contextlib
@@ -108,7 +109,7 @@ def fuzzer():
                 with np.errstate(over="ignore", invalid="ignore"):
                     model.fit(X, labels, **others)
             except ValueError as error:
-                if repr(str(path)) not in str(error):
+                if repr(str(path)) not in str(error) and "scores have diverged" not in str(error):
                     raise
                 assert path.read_bytes() == data
                 assert not hasattr(model, "ensemble_")

@@ -119,7 +119,7 @@ def _ensemble_of_file(data: Any) -> Ensemble:
 
 def _ensemble_of(data: Any) -> Ensemble:
     try:
-        written = json.loads(data)
+        written = json.loads(data, parse_constant=_no_number)
         scale, biases = written["scale_and_bias"]
         info = written["features_info"]
         columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
@@ -198,9 +198,14 @@ def _tree(tree: dict[str, Any], numbers: list[Any]) -> np.ndarray:
     return nodes
 
 
+def _no_number(word: str) -> None:
+    """Refuse NaN and Infinity, which Python takes for JSON, and at which CatBoost stops to read."""
+    raise ValueError(f"{word} is no number of JSON")
+
+
 def _number(value: Any, name: str) -> float:
-    """A number, which no true or false may be, nor whole and beyond 64 bits: CatBoost takes these for 0."""
-    is_number = isinstance(value, float) or (type(value) is int and abs(value) < 2**63)
+    """A number as CatBoost takes it: neither true nor false, nor whole and beyond 53 bits."""
+    is_number = isinstance(value, float) or (type(value) is int and abs(value) <= 2**53)
     if not is_number:
         raise ValueError(f"{name} has {reprlib.repr(value)}, expected numbers")
     return float(value)

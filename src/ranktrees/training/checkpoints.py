@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,11 @@ DIGEST = "SHA-256: "
 
 def _are_numbers(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is float for value in values)
+
+
+def _are_positive(values: Any) -> bool:
+    """Whether they are finite and above 0, or unknown (NaN)."""
+    return all(math.isnan(value) or 0 < value < math.inf for value in values)
 
 
 # What the text must contain, by name.
@@ -217,10 +223,12 @@ class CheckpointFile:
                 f"checkpoint={os.fspath(self.path)!r} was written by another fit: {differ}. Expected the "
                 "same fit, to continue from there; delete the file to train anew, or use another path."
             )
-        if (n_found := len(self.found.learned)) != (n := len(start.learned)):
+        sizes, expected = (list(map(len, each)) for each in (self.found.learned, start.learned))
+        if sizes != expected or not all(map(_are_positive, self.found.learned)):
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} is damaged: it holds {n_found} things that the "
-                f"loss has learned, expected {n}; delete the file to train anew, or use another path."
+                f"checkpoint={os.fspath(self.path)!r} is damaged: it holds {sizes} numbers that the loss has "
+                f"learned, expected {expected} that are above 0; delete the file to train anew, or use another "
+                "path."
             )
         return self.found
 
