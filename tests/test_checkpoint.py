@@ -510,6 +510,26 @@ def test_what_another_loss_would_have_learned_is_refused(rows, left):
         squared(checkpoint=left).fit(X, y, qid=qid)
 
 
+@pytest.mark.parametrize(("name", "value"), [("n_features", 51), ("base", 1.5), ("average", True)])
+def test_a_model_of_another_kind_is_refused(rows, left, name, value):
+    X, y, qid = rows
+    found = Checkpoint.from_bytes(left.read_bytes())
+    model = found.ensemble._replace(categories=None, groups=None, **{name: value})
+    left.write_bytes(replace(found, ensemble=model).to_bytes())
+    with pytest.raises(ValueError, match=f"is damaged: its model has {name}={value}, expected"):
+        squared(checkpoint=left).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("name", ["train_scores", "validation_scores"])
+def test_more_scores_than_trees_are_refused(rows, left, name):
+    X, y, qid = rows
+    found = Checkpoint.from_bytes(left.read_bytes())
+    n = len(found.ensemble)
+    left.write_bytes(replace(found, **{name: [0.5] * (n + 1)}).to_bytes())
+    with pytest.raises(ValueError, match=rf"damaged: it has {n + 1} scores after {n} trees; delete the file"):
+        squared(checkpoint=left).fit(X, y, qid=qid)
+
+
 def test_a_place_where_no_file_can_be(rows, path):
     X, y, qid = rows
     with pytest.raises(FileNotFoundError, match="there is no folder"):

@@ -115,6 +115,12 @@ def fuzzer():
                 assert not hasattr(model, "ensemble_")
                 return "refused"
             assert not path.exists()
+            for name in ("train_score_", "validation_score_"):
+                assert len(getattr(model, name, ())) in (
+                    0,
+                    len(model.ensemble_),
+                    getattr(model, "n_iter_", 0),
+                )
             before, now = Checkpoint.from_bytes(written), Checkpoint.from_bytes(data)
             if all(told(before)[name] == told(now)[name] for name in told(now)):
                 assert model.ensemble_.to_bytes() == whole

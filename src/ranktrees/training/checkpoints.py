@@ -223,12 +223,19 @@ class CheckpointFile:
                 f"checkpoint={os.fspath(self.path)!r} was written by another fit: {differ}. Expected the "
                 "same fit, to continue from there; delete the file to train anew, or use another path."
             )
+        for name in ("n_features", "base", "average"):
+            value, right = getattr(self.found.ensemble, name), getattr(start.ensemble, name)
+            if value != right:
+                raise ValueError(
+                    f"checkpoint={os.fspath(self.path)!r} is damaged: its model has {name}={value}, expected "
+                    f"{right}; delete the file to train anew, or use another path."
+                )
         sizes, expected = (list(map(len, each)) for each in (self.found.learned, start.learned))
         if sizes != expected or not all(map(_are_positive, self.found.learned)):
             raise ValueError(
                 f"checkpoint={os.fspath(self.path)!r} is damaged: it holds {sizes} numbers that the loss has "
-                f"learned, expected {expected} that are above 0; delete the file to train anew, or use another "
-                "path."
+                f"learned, expected {expected} that are above 0; delete the file to train anew, or use "
+                "another path."
             )
         return self.found
 
@@ -238,6 +245,15 @@ class CheckpointFile:
             raise ValueError(
                 f"{name}={limit} is less than the {n_trees} trees in checkpoint={os.fspath(self.path)!r}; "
                 f"raise {name} to continue from there, or delete the file to train anew."
+            )
+
+    def refuse_more_scores(self, n_trees: int, so_far: Checkpoint) -> None:
+        """Raise if the checkpoint has more scores than it has trees."""
+        n_scores = max(len(so_far.train_scores), len(so_far.validation_scores))
+        if n_scores > n_trees and self.found is not None:
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path)!r} is damaged: it has {n_scores} scores after {n_trees} "
+                "trees; delete the file to train anew, or use another path."
             )
 
     def with_checkpoints(
