@@ -520,14 +520,26 @@ def test_a_model_of_another_kind_is_refused(rows, left, name, value):
         squared(checkpoint=left).fit(X, y, qid=qid)
 
 
-@pytest.mark.parametrize("name", ["train_scores", "validation_scores"])
-def test_more_scores_than_trees_are_refused(rows, left, name):
+def test_scores_that_no_such_fit_has_are_refused(rows, path, stop_at):
     X, y, qid = rows
-    found = Checkpoint.from_bytes(left.read_bytes())
-    n = len(found.ensemble)
-    left.write_bytes(replace(found, **{name: [0.5] * (n + 1)}).to_bytes())
-    with pytest.raises(ValueError, match=rf"damaged: it has {n + 1} scores after {n} trees; delete the file"):
-        squared(checkpoint=left).fit(X, y, qid=qid)
+    for make, name, n_more in (
+        (squared, "train_scores", 1),
+        (squared, "validation_scores", -3),
+        (early, "validation_scores", -1),
+        (early, "validation_scores", 1),
+    ):
+        path.unlink(missing_ok=True)
+        stop_at(5)
+        with pytest.raises(InterruptionError):
+            make(checkpoint=path, checkpoint_every=2).fit(X, y, qid=qid)
+        stop_at(None)
+        found = Checkpoint.from_bytes(path.read_bytes())
+        scores = [0.5] * (len(found.ensemble) + n_more)
+        path.write_bytes(replace(found, **{name: scores}).to_bytes())
+        with pytest.raises(
+            ValueError, match=r"is damaged: it has \d+ scores of training and .* after 4 trees"
+        ):
+            make(checkpoint=path).fit(X, y, qid=qid)
 
 
 def test_a_place_where_no_file_can_be(rows, path):

@@ -247,13 +247,17 @@ class CheckpointFile:
                 f"raise {name} to continue from there, or delete the file to train anew."
             )
 
-    def refuse_more_scores(self, n_trees: int, so_far: Checkpoint) -> None:
-        """Raise if the checkpoint has more scores than it has trees."""
-        n_scores = max(len(so_far.train_scores), len(so_far.validation_scores))
-        if n_scores > n_trees and self.found is not None:
+    def refuse_other_scores(self, n_trees: int, validated: bool) -> None:
+        """Raise if the checkpoint has more scores than trees, or not those of validation rows."""
+        if self.found is None:
+            return
+        found = len(self.found.train_scores), len(self.found.validation_scores)
+        expected = n_trees * validated
+        if found[0] > n_trees or found[1] != expected:
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} is damaged: it has {n_scores} scores after {n_trees} "
-                "trees; delete the file to train anew, or use another path."
+                f"checkpoint={os.fspath(self.path)!r} is damaged: it has {found[0]} scores of training and "
+                f"{found[1]} of validation rows after {n_trees} trees, expected at most {n_trees} and "
+                f"{expected}; delete the file to train anew, or use another path."
             )
 
     def with_checkpoints(
