@@ -165,6 +165,7 @@ def test_what_is_wrong_with_a_tree_is_told(tmp_path):
             lambda tree: tree["splits"][0].update(split_index=99),
             r"split_index=99, expected \d+, that of border=",
         ),
+        (lambda tree: tree["splits"][0].pop("split_index"), "damaged .KeyError: 'split_index'"),
         (lambda tree: tree["splits"][0].update(border=True), "border has True, expected numbers"),
         (lambda tree: tree["leaf_values"].__setitem__(3, False), "leaf_values has False, expected numbers"),
     ],
@@ -213,19 +214,12 @@ def test_scales_and_biases_that_catboost_takes_for_others_are_refused(place, val
         _ensemble_of(json.dumps(written))
 
 
-def test_words_that_are_no_numbers_of_json_are_refused(tmp_path):
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1" + 400 * "0"])
+def test_numbers_at_which_catboost_stops_to_read_are_refused(number, tmp_path):
     written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
-    written["oblivious_trees"][0]["leaf_weights"][0] = np.nan
-    with pytest.raises(ValueError, match="NaN is no number of JSON"):
-        _ensemble_of(json.dumps(written))
-
-
-def test_infinite_values_are_refused_without_a_warning(tmp_path):
-    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
-    written["oblivious_trees"][1]["leaf_values"][3] = 1e999
-    written["scale_and_bias"][0] = 0
-    with pytest.raises(ValueError, match=r"tree 1, node \d+: value must be finite"):
-        _ensemble_of(json.dumps(written).replace("Infinity", "1e999"))
+    written["oblivious_trees"][0]["leaf_weights"][0] = "here"
+    with pytest.raises(ValueError, match=f"'{number[:9]}.*' is no finite number in double precision"):
+        _ensemble_of(json.dumps(written).replace('"here"', number))
 
 
 def test_a_border_beyond_single_precision_is_infinite(tmp_path):

@@ -12,6 +12,7 @@ the highest::
 from __future__ import annotations
 
 import json
+import math
 import reprlib
 import tempfile
 from pathlib import Path
@@ -119,7 +120,7 @@ def _ensemble_of_file(data: Any) -> Ensemble:
 
 def _ensemble_of(data: Any) -> Ensemble:
     try:
-        written = json.loads(data, parse_constant=_no_number)
+        written = _read_json(data)
         scale, biases = written["scale_and_bias"]
         info = written["features_info"]
         columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
@@ -154,7 +155,7 @@ def _ensemble_of(data: Any) -> Ensemble:
             raise ValueError(f"tree {t}: {error}") from None
         except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
             raise ValueError(f"tree {t}: damaged ({type(error).__name__}: {error})") from None
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore"):
             its["value"] *= scale
             its["cut"] = last_float64_rounded_to(its["cut"].astype(np.float32))
         nodes.append(its)
@@ -198,9 +199,21 @@ def _tree(tree: dict[str, Any], numbers: list[Any]) -> np.ndarray:
     return nodes
 
 
-def _no_number(word: str) -> None:
-    """Refuse NaN and Infinity, which Python takes for JSON, and at which CatBoost stops to read."""
-    raise ValueError(f"{word} is no number of JSON")
+def _read_json(data: Any) -> Any:
+    """Read JSON without numbers that are none in double precision, at which CatBoost stops to read."""
+    return json.loads(data, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{reprlib.repr(text)} is no finite number in double precision")
+    return number
+
+
+def _whole(digits: str) -> int:
+    _finite(digits)
+    return int(digits)
 
 
 def _number(value: Any, name: str) -> float:
@@ -226,7 +239,7 @@ def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: list[Any]) -> None:
     if border not in known:
         raise ValueError(f"border={border!r} is none of the {len(known)} borders of feature {number}")
     expected = feature["first_split"] + known.index(border)
-    if (index := split.get("split_index", expected)) != expected:
+    if (index := split["split_index"]) != expected:
         raise ValueError(f"split_index={index!r}, expected {expected}, that of border={border!r}")
     nodes["feature"][which] = feature["flat_feature_index"]
     nodes["cut"][which] = border
