@@ -184,6 +184,7 @@ def test_what_is_wrong_with_a_tree_is_told(tmp_path):
             lambda tree: tree["splits"][0].update(split_index=99),
             r"split_index=99, expected \d+, that of border=",
         ),
+        (lambda tree: tree["splits"][0].pop("split_index"), "damaged .KeyError: 'split_index'"),
         (lambda tree: tree["splits"][0].update(border=True), "border has True, expected numbers"),
         (lambda tree: tree["leaf_values"].__setitem__(3, False), "leaf_values has False, expected numbers"),
     ],
@@ -208,6 +209,36 @@ def test_what_is_wrong_with_a_column_is_told(name, value, message, tmp_path):
     written["features_info"]["float_features"][0][name] = value
     with pytest.raises(ValueError, match=message):
         _ensemble_of(json.dumps(written))
+
+
+def test_features_that_are_not_in_the_order_of_their_numbers_are_refused(tmp_path):
+    """CatBoost counts them by their places."""
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    features = written["features_info"]["float_features"]
+    features[0], features[3] = features[3], features[0]
+    with pytest.raises(ValueError, match="feature_index of the 6 float_features does not rise from 0 by 1"):
+        _ensemble_of(json.dumps(written))
+    del features[0]["feature_index"]
+    with pytest.raises(ValueError, match=r"not a model of CatBoost in JSON .KeyError: 'feature_index'"):
+        _ensemble_of(json.dumps(written))
+
+
+@pytest.mark.parametrize("value", [True, "1", 2**53 + 1, -(2**63)])
+@pytest.mark.parametrize("place", ["scale", "bias"])
+def test_scales_and_biases_that_catboost_takes_for_others_are_refused(place, value, tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    scale, (bias,) = written["scale_and_bias"]
+    written["scale_and_bias"] = [value, [bias]] if place == "scale" else [scale, [value]]
+    with pytest.raises(ValueError, match=f"scale_and_bias has {value!r}, expected numbers"):
+        _ensemble_of(json.dumps(written))
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "-1" + 400 * "0"])
+def test_numbers_at_which_catboost_stops_to_read_are_refused(number, tmp_path):
+    written = written_in_json(catboost.CatBoostRegressor(**QUIET).fit(X, Y), tmp_path)
+    written["oblivious_trees"][0]["leaf_weights"][0] = "here"
+    with pytest.raises(ValueError, match=f"'{number[:9]}.*' is no finite number in double precision"):
+        _ensemble_of(json.dumps(written).replace('"here"', number))
 
 
 def test_a_border_beyond_single_precision_is_infinite(tmp_path):

@@ -191,6 +191,25 @@ def test_what_was_learned_from_clicks_goes_on(rows, path, stop_at):
     np.testing.assert_array_equal(model.propensities_, whole.propensities_)
 
 
+@pytest.mark.parametrize("change", [lambda each: each[:-1], lambda each: 0 * each, lambda each: each / 0])
+def test_what_cannot_have_been_learned_from_clicks_is_refused(rows, path, stop_at, change):
+    X, y, qid = rows
+    position = np.concatenate([np.arange(1, 1 + n) for n in np.unique(qid, return_counts=True)[1]])
+    clicks = (y > 2) & (position < 9)
+    model = lambdamart(checkpoint=path, checkpoint_every=2)
+    stop_at(4)
+    with pytest.raises(InterruptionError):
+        model.fit(X, clicks, qid=qid, position=position)
+    stop_at(None)
+    found = Checkpoint.from_bytes(path.read_bytes())
+    with np.errstate(divide="ignore"):
+        learned = [change(np.array(found.learned[0])), *found.learned[1:]]
+    path.write_bytes(replace(found, learned=learned).to_bytes())
+    message = rf"checkpoint='{re.escape(str(path))}' is damaged: it holds .* numbers that the loss has"
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, clicks, qid=qid, position=position)
+
+
 def test_preferences(rows, path, stop_at):
     X, _, qid = rows
     pairs = np.flatnonzero(np.diff(qid) == 0)
@@ -485,8 +504,42 @@ def test_texts_of_other_types_are_refused(name, value):
 def test_what_another_loss_would_have_learned_is_refused(rows, left):
     X, y, qid = rows
     left.write_bytes(replace(Checkpoint.from_bytes(left.read_bytes()), learned=[[1.0]]).to_bytes())
-    with pytest.raises(ValueError, match=r"damaged: it holds 1 things .* expected 0; delete the file"):
+    with pytest.raises(
+        ValueError, match=r"damaged: it holds \[1\] numbers .* expected \[\] that.*; delete the file"
+    ):
         squared(checkpoint=left).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(("name", "value"), [("n_features", 51), ("base", 1.5), ("average", True)])
+def test_a_model_of_another_kind_is_refused(rows, left, name, value):
+    X, y, qid = rows
+    found = Checkpoint.from_bytes(left.read_bytes())
+    model = found.ensemble._replace(categories=None, groups=None, **{name: value})
+    left.write_bytes(replace(found, ensemble=model).to_bytes())
+    with pytest.raises(ValueError, match=f"is damaged: its model has {name}={value}, expected"):
+        squared(checkpoint=left).fit(X, y, qid=qid)
+
+
+def test_scores_that_no_such_fit_has_are_refused(rows, path, stop_at):
+    X, y, qid = rows
+    for make, name, n_more in (
+        (squared, "train_scores", 1),
+        (squared, "validation_scores", -3),
+        (early, "validation_scores", -1),
+        (early, "validation_scores", 1),
+    ):
+        path.unlink(missing_ok=True)
+        stop_at(5)
+        with pytest.raises(InterruptionError):
+            make(checkpoint=path, checkpoint_every=2).fit(X, y, qid=qid)
+        stop_at(None)
+        found = Checkpoint.from_bytes(path.read_bytes())
+        scores = [0.5] * (len(found.ensemble) + n_more)
+        path.write_bytes(replace(found, **{name: scores}).to_bytes())
+        with pytest.raises(
+            ValueError, match=r"is damaged: it has \d+ scores of training and .* after 4 trees"
+        ):
+            make(checkpoint=path).fit(X, y, qid=qid)
 
 
 def test_a_place_where_no_file_can_be(rows, path):

@@ -1,13 +1,23 @@
-"""LETOR files that are drawn at random are read as a slow reader reads them, and no other memory is touched.
+"""What is drawn at random is read as a slow reader or another library reads it, or refused in words.
 
-``tests/fuzz/letor.py`` does the same with as many files as one likes.
+The scripts in ``tests/fuzz`` do the same with as much as one likes.
 """
 
 import re
 
 import pytest
 
-from fuzz import letor
+from fuzz import (
+    catboost_files,
+    checkpoints,
+    fuzzing,
+    greetings,
+    letor,
+    lightgbm_files,
+    native_files,
+    records,
+    xgboost_files,
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +45,45 @@ def test_load_letor_and_slow_reader_agree(program, n_files):
 
 def test_a_file_depends_on_its_number_only(program):
     assert list(letor.drawn(program, 3, 5, 2)) == list(letor.drawn(program, 3, 0, 7))[5:]
+
+
+# For each fuzzer, how many inputs to draw, and of what kinds some are among them.
+FUZZERS = {
+    native_files: (200, {"refused", "read"}),
+    lightgbm_files: (40, {"refused", "read"}),
+    xgboost_files: (80, {"refused", "read"}),
+    catboost_files: (80, {"refused", "read"}),
+    checkpoints: (20, {"refused", "the same bytes"}),
+    records: (80, {"refused", "refused in part", "scored"}),
+    greetings: (12, {"a caller", "a hub"}),
+}
+
+
+@pytest.mark.parametrize("module", FUZZERS, ids=lambda module: module.__name__)
+def test_damage_is_refused_or_does_no_harm(module):
+    n_inputs, kinds = FUZZERS[module]
+    unjudged = {"judged": False} if hasattr(module, "Judge") else {}
+    with module.fuzzer(**unjudged) as fuzz:
+        found = fuzzing.run(fuzz, 1, n_inputs=n_inputs, limit=module.LIMIT)
+    assert found.total() == n_inputs
+    assert kinds <= set(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", FUZZERS, ids=lambda module: module.__name__)
+def test_more_damage_is_refused_or_does_no_harm(module):
+    with module.fuzzer() as fuzz:
+        found = fuzzing.run(fuzz, 2, seconds=15, limit=module.LIMIT)
+    assert FUZZERS[module][1] <= set(found)
+    assert not hasattr(module, "Judge") or any("too" in kind for kind in found)
+
+
+def test_an_input_without_end_or_with_too_much_memory_is_a_fault():
+    def endless(rng):
+        while True:
+            pass
+
+    with pytest.raises(TimeoutError, match="an input took more than"):
+        fuzzing.run(endless, 0, n_inputs=1, limit=0.05)
+    with pytest.raises(MemoryError):
+        fuzzing.run(lambda rng: len(bytes(2 * fuzzing.BYTES)), 0, n_inputs=1)

@@ -510,6 +510,8 @@ def test_codes_that_are_no_numbers_are_told():
         ("tree\n", "forest\n", "its first line is not 'tree'"),
         ("version=v4", "version=v9", "version v9, expected v3 or v4"),
         ("feature_names=Column_0 ", "feature_names=", "feature_names has 5 names for 6 features"),
+        ("feature_names=Column_0 ", "feature_names= ", "feature_names has an empty name"),
+        ("tree_sizes=", "tree_sizes=-", "tree_sizes has entries that are not whole numbers from 1"),
         ("\nleaf_value=", "\nleaf_worth=", "tree 0: there is no line 'leaf_value='"),
         ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),

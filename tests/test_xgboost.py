@@ -514,6 +514,12 @@ def test_rounds_of_several_trees_are_read():
         ("base_score", "x", "damaged .base_score: Expecting value"),
         ("base_score", '["x"]', "damaged .base_score: could not convert"),
         ("base_score", "null", "damaged .TypeError"),
+        (
+            "base_score",
+            str(2**64),
+            "damaged .base_score: the whole number 18446744073709551616, expected",
+        ),
+        ("base_score", str(-(2**63) - 1), "damaged .base_score: the whole number -9223372036854775809"),
         ("base_score", "-3", "base_score=-3 of 'count:poisson': "),
         ("num_class", [], "damaged .TypeError"),
     ],
@@ -596,8 +602,13 @@ def test_what_is_no_model_is_refused(tmp_path):
         ("left_children", [5, -1, -1], "left_children has entries that are not whole numbers from -1 to 2"),
         (
             "left_children",
-            [2**70, -1, -1],
+            [2**62, -1, -1],
             "tree 0: left_children has entries that are not whole numbers from -1 to 2",
+        ),
+        (
+            "left_children",
+            [2**70, -1, -1],
+            "the whole number 1180591620717411303424, expected numbers",
         ),
         ("left_children", [1.5, -1, -1], "tree 0: left_children has entries that are not"),
         (

@@ -428,6 +428,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         prepared.resume(*so_far.learned)
         start = replace(start, ensemble=so_far.ensemble)
         file.refuse_fewer_trees(start.n_added, self.max_iter, "max_iter")
+        file.refuse_other_scores(start.n_added, others is not None)
         train, validation, stopping = self._train(prepared, start, rows, n_threads), None, None
         if others is not None:
             validation = self._rows_to_follow(objective, others, start.scores(others, n_threads), n_threads)

@@ -12,6 +12,8 @@ the highest::
 from __future__ import annotations
 
 import json
+import math
+import reprlib
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -125,21 +127,22 @@ def _ensemble_of_file(data: Any) -> Ensemble:
 
 def _ensemble_of(data: Any) -> Ensemble:
     try:
-        written = json.loads(data)
+        written = _read_json(data)
         scale, biases = written["scale_and_bias"]
         info = written["features_info"]
         columns = [each for kind, its in info.items() if kind.endswith("_features") for each in its]
-        numbers = {each["feature_index"]: each for each in info["float_features"]}
+        numbers = list(info["float_features"])
+        in_order = [each["feature_index"] for each in numbers] == list(range(len(numbers)))
         n_splits = 0
-        for number in sorted(numbers):  # splits are numbered by feature, then by border
-            numbers[number]["first_split"] = n_splits
-            n_splits += len(numbers[number]["borders"])
+        for feature in numbers:  # splits are numbered by feature, then by border
+            feature["first_split"] = n_splits
+            n_splits += len(feature["borders"])
         symmetric = "oblivious_trees" in written
         trees = list(written["oblivious_trees" if symmetric else "trees"])
         names = [
             str(each["feature_id"]) for each in sorted(columns, key=lambda each: each["flat_feature_index"])
         ]
-        scale, base = float(scale), [float(each) for each in biases]
+        scale, *base = (_number(each, "scale_and_bias") for each in (scale, *biases))
         link = _link(written.get("model_info", {}))
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise ValueError(
@@ -148,6 +151,8 @@ def _ensemble_of(data: Any) -> Ensemble:
         ) from None
     if sorted(each["flat_feature_index"] for each in columns) != list(range(len(columns))):
         raise ValueError(f"flat_feature_index of the {len(columns)} features is not 0, 1, ...")
+    if not in_order:
+        raise ValueError(f"feature_index of the {len(numbers)} float_features does not rise from 0 by 1")
     if len(base) != 1:
         raise ValueError("a model of several classes or targets, expected one score per row")
     nodes, nodes_of = [], _symmetric_tree if symmetric else _tree
@@ -173,7 +178,7 @@ def _link(info: dict[str, Any]) -> str | None:
     return LINK_OF.get(loss.get("type"))
 
 
-def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
+def _symmetric_tree(tree: dict[str, Any], numbers: list[Any]) -> np.ndarray:
     """The nodes layer by layer: layer ``l`` consists of the ``2**l`` nodes from ``2**l - 1`` on."""
     values = np.array([_number(value, "leaf_values") for value in tree["leaf_values"]])
     splits = tree.get("splits") or []
@@ -190,7 +195,7 @@ def _symmetric_tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray
     return nodes
 
 
-def _tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
+def _tree(tree: dict[str, Any], numbers: list[Any]) -> np.ndarray:
     """The nodes of a tree in which each node has a split of its own, parents first."""
     found = [tree]
     for node in found:
@@ -209,14 +214,32 @@ def _tree(tree: dict[str, Any], numbers: dict[int, Any]) -> np.ndarray:
     return nodes
 
 
+def _read_json(data: Any) -> Any:
+    """Read JSON without numbers that are none in double precision, at which CatBoost stops to read."""
+    return json.loads(data, parse_int=_whole, parse_float=_finite, parse_constant=_finite)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{reprlib.repr(text)} is no finite number in double precision")
+    return number
+
+
+def _whole(digits: str) -> int:
+    _finite(digits)
+    return int(digits)
+
+
 def _number(value: Any, name: str) -> float:
-    """An entry of a tree, which no true or false may be, as NumPy would take it for a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} has {value!r}, expected numbers")
+    """A number as CatBoost takes it: neither true nor false, nor whole and beyond 53 bits."""
+    is_number = isinstance(value, float) or (type(value) is int and abs(value) <= 2**53)
+    if not is_number:
+        raise ValueError(f"{name} has {reprlib.repr(value)}, expected numbers")
     return float(value)
 
 
-def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> None:
+def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: list[Any]) -> None:
     """Make nodes split as CatBoost does: values that are not above the border go left."""
     if split["split_type"] != "FloatFeature":
         raise ValueError(
@@ -224,14 +247,14 @@ def _ask(nodes: np.ndarray, which: Any, split: Any, numbers: dict[int, Any]) -> 
             "categories, text and embeddings by statistics"
         )
     number = split["float_feature_index"]
-    if number not in numbers:
+    if number not in range(len(numbers)):
         raise ValueError(f"float_feature_index={number!r}, expected one of the {len(numbers)} float_features")
     feature = numbers[number]
     border, known = _number(split["border"], "border"), feature["borders"]
     if border not in known:
         raise ValueError(f"border={border!r} is none of the {len(known)} borders of feature {number}")
     expected = feature["first_split"] + known.index(border)
-    if (index := split.get("split_index", expected)) != expected:
+    if (index := split["split_index"]) != expected:
         raise ValueError(f"split_index={index!r}, expected {expected}, that of border={border!r}")
     nodes["feature"][which] = feature["flat_feature_index"]
     nodes["cut"][which] = border

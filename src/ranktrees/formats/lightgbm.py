@@ -304,10 +304,13 @@ def _ensemble_of(text: str) -> Ensemble:
         raise ValueError(
             f"the trees have the numbers {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}"
         )
+    _numbers(head, "tree_sizes", int, n_expected, 1, MOST)  # by which LightGBM finds the trees
     n_features = _numbers(head, "max_feature_idx", int, 1, 0, MOST)[0] + 1
     names = _entry(head, "feature_names").split(" ")
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names)} names for {n_features} features")
+    if "" in names:
+        raise ValueError("feature_names has an empty name, expected names that single spaces separate")
     nodes, members = [], []
     for t, each in enumerate(trees):
         try:

@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import reprlib
 from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
@@ -341,9 +342,21 @@ def _not_a_model(seen: str) -> ValueError:
     )
 
 
+def _read_json(text: str | bytes) -> Any:
+    return json.loads(text, parse_int=_whole)
+
+
+def _whole(digits: str) -> int:
+    """A whole number within 64 bits; XGBoost takes others for their last 64 bits."""
+    number = int(digits)
+    if not -(2**63) <= number < 2**63:
+        raise ValueError(f"the whole number {reprlib.repr(number)}, expected numbers within 64 bits")
+    return number
+
+
 def _ensemble_of(data: Any) -> Ensemble:
     try:
-        learner = json.loads(data)["learner"]
+        learner = _read_json(data)["learner"]
         booster, model = _model_of(learner)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
         raise _not_a_model(f"{type(error).__name__}: {error}") from None
@@ -437,7 +450,7 @@ def _read(learner: Any, model: Any, weights: np.ndarray) -> Ensemble:
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(each) for each in np.ravel(json.loads(text)).tolist()]
+    return [float(each) for each in np.ravel(_read_json(text)).tolist()]
 
 
 def _parsed(parse: Callable[[Any], Any], value: Any, name: str) -> Any:

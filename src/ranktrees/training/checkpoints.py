@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,11 @@ DIGEST = "SHA-256: "
 
 def _are_numbers(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is float for value in values)
+
+
+def _are_positive(values: Any) -> bool:
+    """Whether they are finite and above 0, or unknown (NaN)."""
+    return all(math.isnan(value) or 0 < value < math.inf for value in values)
 
 
 # What the text must contain, by name.
@@ -217,10 +223,19 @@ class CheckpointFile:
                 f"checkpoint={os.fspath(self.path)!r} was written by another fit: {differ}. Expected the "
                 "same fit, to continue from there; delete the file to train anew, or use another path."
             )
-        if (n_found := len(self.found.learned)) != (n := len(start.learned)):
+        for name in ("n_features", "base", "average"):
+            value, right = getattr(self.found.ensemble, name), getattr(start.ensemble, name)
+            if value != right:
+                raise ValueError(
+                    f"checkpoint={os.fspath(self.path)!r} is damaged: its model has {name}={value}, expected "
+                    f"{right}; delete the file to train anew, or use another path."
+                )
+        sizes, expected = (list(map(len, each)) for each in (self.found.learned, start.learned))
+        if sizes != expected or not all(map(_are_positive, self.found.learned)):
             raise ValueError(
-                f"checkpoint={os.fspath(self.path)!r} is damaged: it holds {n_found} things that the "
-                f"loss has learned, expected {n}; delete the file to train anew, or use another path."
+                f"checkpoint={os.fspath(self.path)!r} is damaged: it holds {sizes} numbers that the loss has "
+                f"learned, expected {expected} that are above 0; delete the file to train anew, or use "
+                "another path."
             )
         return self.found
 
@@ -230,6 +245,19 @@ class CheckpointFile:
             raise ValueError(
                 f"{name}={limit} is less than the {n_trees} trees in checkpoint={os.fspath(self.path)!r}; "
                 f"raise {name} to continue from there, or delete the file to train anew."
+            )
+
+    def refuse_other_scores(self, n_trees: int, validated: bool) -> None:
+        """Raise if the checkpoint has more scores than trees, or not those of validation rows."""
+        if self.found is None:
+            return
+        found = len(self.found.train_scores), len(self.found.validation_scores)
+        expected = n_trees * validated
+        if found[0] > n_trees or found[1] != expected:
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path)!r} is damaged: it has {found[0]} scores of training and "
+                f"{found[1]} of validation rows after {n_trees} trees, expected at most {n_trees} and "
+                f"{expected}; delete the file to train anew, or use another path."
             )
 
     def with_checkpoints(
