@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -65,5 +65,5 @@ class Display:
             If matplotlib is not installed.
         """
         self.ax_ = self.result.plot(ax=ax, **style)
-        self.figure_ = self.ax_.figure  # type: ignore[assignment]
+        self.figure_ = cast("Figure", self.ax_.figure)
         return self

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ranktrees.objectives import Logistic, Poisson
 from ranktrees.objectives.base import Objective
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
-    from ranktrees.estimators.fitted import FittedTrees
     from ranktrees.objectives.base import Link
+
+
+class HasLink(Protocol):
+    """A fitted estimator, as far as its link goes."""
+
+    _link: Any
+    _is_ranker: bool
+
 
 LINKS: dict[str, Link] = {loss.name: loss().inverse_link for loss in (Logistic, Poisson)}
 
@@ -29,7 +36,7 @@ def name_of(link: Link | None) -> str | None:
     return next((name for name, known in LINKS.items() if is_same_link(known, link)), None)
 
 
-def warn_of_lost_link(model: FittedTrees) -> None:
+def warn_of_lost_link(model: HasLink) -> None:
     """Warn if predictions are made of scores by a function that a file of the trees will not have."""
     if model._link is not None and not model._is_ranker and name_of(model._link) is None:
         warn(
