@@ -240,7 +240,7 @@ def test_lines_may_end_as_they_do_elsewhere(line_end, tmp_path):
 def test_nan_goes_where_zero_goes_where_nothing_is_missing():
     text = train({"use_missing": False}, n=1).model_to_string()
     cuts = re.search("threshold=(.*)\n", text)[1]
-    at_zero = text.replace(cuts, " ".join(["0"] * 7))
+    at_zero = text.replace(cuts, "0 0 0 0 0 0 0.".ljust(len(cuts), "0"))
     booster = lightgbm.Booster(model_str=at_zero)
     np.testing.assert_array_equal(_ensemble_of(at_zero).predict(X), booster.predict(X))
 
@@ -512,6 +512,8 @@ def test_codes_that_are_no_numbers_are_told():
         ("feature_names=Column_0 ", "feature_names=", "feature_names has 5 names for 6 features"),
         ("feature_names=Column_0 ", "feature_names= ", "feature_names has an empty name"),
         ("tree_sizes=", "tree_sizes=-", "tree_sizes has entries that are not whole numbers from 1"),
+        ("\nshrinkage=1", "\nshrinkage=1.0", r"tree 0 has \d+ bytes, but tree_sizes says \d+"),
+        ("\nshrinkage=1", "\nshrinkage\n", "tree 0: line 'shrinkage' has no '='"),
         ("\nleaf_value=", "\nleaf_worth=", "tree 0: there is no line 'leaf_value='"),
         ("\nleaf_value=", "\nleaf_value=0.5 ", "tree 0: line 'leaf_value=' has 9 numbers, expected 8"),
         ("\nsplit_feature=", "\nsplit_feature=x", "tree 0: line 'split_feature=': invalid literal"),

@@ -304,7 +304,7 @@ def _ensemble_of(text: str) -> Ensemble:
         raise ValueError(
             f"the trees have the numbers {numbers[:3]}... ({len(numbers)}), expected 0 to {n_expected - 1}"
         )
-    _numbers(head, "tree_sizes", int, n_expected, 1, MOST)  # by which LightGBM finds the trees
+    sizes = _numbers(head, "tree_sizes", int, n_expected, 1, MOST)
     n_features = _numbers(head, "max_feature_idx", int, 1, 0, MOST)[0] + 1
     names = _entry(head, "feature_names").split(" ")
     if len(names) != n_features:
@@ -314,11 +314,19 @@ def _ensemble_of(text: str) -> Ensemble:
     nodes, members = [], []
     for t, each in enumerate(trees):
         try:
+            for line in filter(None, each.split("\n")):
+                if "=" not in line:
+                    raise ValueError(f"line {line!r} has no '='")
             tree, sets = _tree_of(_values(each), n_features)
         except ValueError as error:
             raise ValueError(f"tree {t}: {error}") from None
         nodes.append(tree)
         members.append(sets)
+    for t, (each, size) in enumerate(zip(trees, sizes, strict=True)):
+        if (n_bytes := len(f"Tree={t}\n{each}".encode())) != size:
+            raise ValueError(
+                f"tree {t} has {n_bytes} bytes, but tree_sizes says {size}: LightGBM would not find the trees"
+            )
     link, slope = _link(head.get("objective", ""))
     for tree in nodes:
         with np.errstate(over="ignore"):

@@ -1385,7 +1385,8 @@ def _checked_categories(categories: Sequence[Any] | None, n_features: int) -> tu
 
 
 def _checked_category_values(feature: int, values: np.ndarray) -> np.ndarray:
-    values = np.array(values, np.float64) + 0.0  # -0.0 and 0.0 are one category
+    with np.errstate(invalid="ignore"):  # of NaN that signal, which are refused like others
+        values = np.array(values, np.float64) + 0.0  # -0.0 and 0.0 are one category
     if values.ndim != 1 or len(values) > MAX_CATEGORIES:
         raise ValueError(f"categories[{feature}] must be a list of at most {MAX_CATEGORIES} values")
     if not np.isfinite(values).all() or not (values[1:] > values[:-1]).all():
