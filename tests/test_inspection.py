@@ -210,7 +210,7 @@ NAMES = list("abcdefgh")
 
 
 def frame_with_sites(n=40):
-    frame = pd.DataFrame(X[:n], columns=NAMES, index=[f"row {i}" for i in range(n)])
+    frame = pd.DataFrame(X[:n].copy(), columns=NAMES, index=[f"row {i}" for i in range(n)])
     frame["site"] = pd.Categorical(np.where(Y[:n] > 1, "uk", "fr"))
     frame.loc[::4, "c"] = np.nan
     return frame
