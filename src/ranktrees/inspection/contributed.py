@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ranktrees.support.numeric import is_whole
 from ranktrees.support.plotting import axes_or_new
+from ranktrees.support.tables import Tabular, pandas_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +49,7 @@ class Columns:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Contributions:
+class Contributions(Tabular):
     """What each feature adds to the score of each row, as returned by `contributions`.
 
     It unpacks as a pair: ``parts, start = contributions(model, X)``.
@@ -111,10 +112,7 @@ class Contributions:
         return f"Contributions({n_rows} rows{classes}, {n_features} features)"
 
     def _repr_html_(self) -> str | None:
-        try:
-            return None if self.classes is not None else self.to_frame()._repr_html_()
-        except ImportError:
-            return None  # a notebook shows the text
+        return None if self.classes is not None else super()._repr_html_()
 
     def of_class(self, label: Any) -> Self:
         """Return the contributions to the score of one class.
@@ -157,7 +155,7 @@ class Contributions:
             If each of several classes has a score.
         """
         self._require_one_score()
-        pd = _pandas()
+        pd = pandas_for("to_frame")
         if sparse.issparse(self.values):
             return pd.DataFrame.sparse.from_spmatrix(self.values, self._index, list(self.feature_names))
         return pd.DataFrame(self.values, self._index, list(self.feature_names))
@@ -316,7 +314,7 @@ class Contributions:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ScoreDifference:
+class ScoreDifference(Tabular):
     """Why one row scores above another, as returned by `Contributions.difference`.
 
     Attributes
@@ -355,12 +353,6 @@ class ScoreDifference:
         named = ", ".join(f"{self._columns.label(f)} {self.values[f]:+.4g}" for f in most)
         return f"ScoreDifference({self.scores[0] - self.scores[1]:+.4g}: {named}, ...)"
 
-    def _repr_html_(self) -> str | None:
-        try:
-            return self.to_frame()._repr_html_()
-        except ImportError:
-            return None  # a notebook shows the text
-
     def to_frame(self) -> pd.DataFrame:
         """Return a row for each feature, those that add or take most first.
 
@@ -375,7 +367,7 @@ class ScoreDifference:
         ImportError
             If pandas is not installed.
         """
-        pd = _pandas()
+        pd = pandas_for("to_frame")
         told = [[self._columns.told(*each) for each in enumerate(row)] for row in self.rows]
         columns = {"above": told[0], "below": told[1], "adds": self.values}
         order = np.argsort(-abs(self.values), kind="stable")
@@ -415,14 +407,6 @@ class ScoreDifference:
 def _require_some(max_features: Any) -> None:
     if not is_whole(max_features, 1):
         raise ValueError(f"max_features={max_features!r}; expected a whole number of at least 1.")
-
-
-def _pandas() -> Any:
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("to_frame returns a pandas DataFrame: pip install pandas") from error
-    return pd
 
 
 def _plot_bars(labels: list[str], values: np.ndarray, start: float, max_features: int, ax: Axes) -> Axes:

@@ -14,6 +14,7 @@ from ranktrees.rows import check_rows
 from ranktrees.rows.features import keys_of
 from ranktrees.rows.frames import frame_columns, holds_texts, values_of
 from ranktrees.rows.values import as_seen, is_missing
+from ranktrees.support.tables import pandas_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,10 +80,7 @@ def drift(reference: Any, X: RowsLike) -> pd.DataFrame:
     price     0.25     0.0                ()     0.25
     site      0.00     0.5             (de,)      NaN
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("drift returns a pandas DataFrame: pip install pandas") from error
+    pd = pandas_for("drift")
     before = None
     if hasattr(reference, "predict"):
         known: Any = fitted_trees(reference)
