@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from ranktrees import compare, compare_to_baseline, optimal_weight
-from ranktrees.evaluation import (
-    CostCurve,
-    ScoreCurves,
-    compare_values,
-    holm,
-    mean_interval,
-    per_query_table,
-)
+from ranktrees.evaluation import CostCurve, ScoreCurves, compare_values, holm, mean_interval
 from ranktrees.measures import NDCG, RMSE, P
 
 RANDOM = np.random.default_rng(0)
@@ -209,7 +202,6 @@ def test_comparisons_are_drawn_as_intervals(axes):
 @pytest.mark.parametrize("measures", [["ndcg@5"], ["ndcg@5", "rmse"]])
 def test_a_report_is_drawn_as_means_with_the_intervals_over_its_queries(measures, axes):
     report = compare(Y, SCORES, qid=QID, measure=measures, confidence=0.9)
-    table = per_query_table(Y, SCORES, QID, measures)
     assert report.plot(axes) is axes
     assert [text.get_text() for text in axes.get_yticklabels()] == list(SCORES)
     assert len(axes.containers) == len(measures)
@@ -218,7 +210,8 @@ def test_a_report_is_drawn_as_means_with_the_intervals_over_its_queries(measures
         assert line.get_xdata() == pytest.approx(report.means[:, column])
         assert line.get_ydata().round().tolist() == [0, 1, 2]  # beside the name
         for name, segment in zip(SCORES, bars.get_segments(), strict=True):
-            expected = mean_interval(table[name][repr(measure)], 0.9)
+            of_queries = compare(Y, SCORES[name], SCORES["good"], qid=QID, measure=measure).values_a
+            expected = mean_interval(of_queries, 0.9)
             assert segment[:, 0] == pytest.approx([expected.low, expected.high])
     bottom, top = axes.get_ylim()
     assert bottom > top  # the first is above
