@@ -1093,6 +1093,56 @@ class Report(Tabular):
         columns = ["ranker", *map(repr, self.measures)]
         return pandas_for("to_frame").DataFrame(self._cells(max_p), list(LETTERS)[: len(self.names)], columns)
 
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Plot the mean of each ranker by each measure, with its t interval over the queries.
+
+        Intervals may overlap where `better_than` finds a difference beyond chance: the rankers are compared
+        on the same queries, and what these have in common widens each interval, but not that of a difference.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            The axes to plot on. If None, a new figure is created.
+        **style
+            Keyword arguments passed to `matplotlib.axes.Axes.errorbar`, which draws the intervals.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_or_new(ax)
+        confidence = next(iter(self.comparisons.values())).confidence
+        places = np.arange(len(self.names))
+        n_measures = len(self.measures)
+        for number, measure in enumerate(self.measures):
+            found = [mean_interval(values, confidence) for values in self._values(measure)]
+            means, low, high = (
+                np.array([getattr(each, end) for each in found]) for end in ("mean", "low", "high")
+            )
+            drawn: dict[str, Any] = {"fmt": "o", "color": f"C{number}", "capsize": 3, "label": repr(measure)}
+            apart = (number - (n_measures - 1) / 2) * 0.6 / n_measures
+            ax.errorbar(means, places + apart, xerr=[means - low, high - means], **(drawn | style))
+        ax.set_yticks(places, self.names)
+        ax.set_ylim(len(places) - 0.5, -0.5)
+        what = f"{100 * confidence:g} % interval"
+        if n_measures == 1:
+            ax.set_xlabel(f"{self.measures[0]!r}, {what}")
+        else:
+            ax.set_xlabel(f"mean, {what}")
+            ax.legend()
+        return ax
+
+    def _values(self, measure: Measure) -> list[NDArray[np.float64]]:
+        """The values of the queries for each ranker."""
+        first, *others = self.names
+        found = [self.comparisons[measure, first, other] for other in others]
+        return [found[0].values_a, *(each.values_b for each in found)]
+
     def to_latex(self, max_p: float = 0.05, **options: Any) -> str:
         r"""Return the report as a table of LaTeX.
 
