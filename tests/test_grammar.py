@@ -30,8 +30,6 @@ PACKAGES = (
     "processes",
     "rows",
 )
-# Classes of one's own derive from these: the library calls their methods, with a number of threads.
-TO_DERIVE_FROM = Measure, PreparedMeasure, Objective, PreparedObjective
 
 
 def listed():
@@ -57,14 +55,24 @@ def public():
 
 PUBLIC = public()
 FUNCTIONS = {name: value for name, value in PUBLIC.items() if inspect.isfunction(value)}
-METHODS = {
-    f"{name}.{of_class}": method
-    for name, value in PUBLIC.items()
-    if inspect.isclass(value)
-    for of_class, method in inspect.getmembers(value, inspect.isroutine)
-    if not of_class.startswith("_") and (getattr(method, "__module__", "") or "").startswith("ranktrees.")
-}
-CALLS = FUNCTIONS | METHODS
+
+
+def methods_of(base):
+    """The methods of public classes that derive from `base`, each once, by qualified name."""
+    return {
+        method.__qualname__: method
+        for value in PUBLIC.values()
+        if inspect.isclass(value) and issubclass(value, base)
+        for name, method in inspect.getmembers(
+            value, lambda one: inspect.isfunction(one) or inspect.ismethod(one)
+        )
+        if not name.startswith("_") and method.__module__.startswith("ranktrees.")
+    }
+
+
+CALLS = FUNCTIONS | methods_of(object)
+# What a measure or a loss of one's own has as well: the library calls it, with a number of threads.
+OF_ONES_OWN = methods_of(Measure | PreparedMeasure | Objective | PreparedObjective)
 
 
 def parameters_of(call):
@@ -91,8 +99,7 @@ def test_arguments_have_one_name_and_one_place(name):
 
 @pytest.mark.parametrize("name", CALLS)
 def test_the_number_of_threads_is_n_jobs(name):
-    owner = PUBLIC.get(name.rpartition(".")[0])
-    if not (inspect.isclass(owner) and issubclass(owner, TO_DERIVE_FROM)):
+    if name not in OF_ONES_OWN:
         assert "n_threads" not in parameters_of(CALLS[name])
 
 
