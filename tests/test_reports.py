@@ -136,7 +136,7 @@ def test_curves_as_frames():
     assert frame["test"]["loss"].tolist() == [3.0, 2.0]
     frame = CostCurve("ERR", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625])).to_frame()
     assert frame.loc[2].to_dict() == {"cost": 25.0, "ERR": 0.625}
-    curve = optimal_weight([3.0, 2.0, 1.0], [0.0, 1.0, 3.0], [1, 0, 2])
+    curve = optimal_weight([1, 0, 2], [3.0, 2.0, 1.0], [0.0, 1.0, 3.0])
     frame = curve.to_frame()
     assert frame["weight"].tolist() == curve.weights.tolist()
     assert frame["at"].tolist() == curve.values_at.tolist()
@@ -150,7 +150,7 @@ RESULTS = {
     "report": lambda: compare(Y, SCORES, qid=QID),
     "curves": lambda: ScoreCurves(np.array([10]), {("test", "loss"): np.array([3.0])}, 10),
     "cost": lambda: CostCurve("ERR", np.array([1]), np.array([5.0]), np.array([0.5])),
-    "weight": lambda: optimal_weight([3.0, 2.0], [0.0, 1.0], [1, 0]),
+    "weight": lambda: optimal_weight([1, 0], [3.0, 2.0], [0.0, 1.0]),
 }
 
 
