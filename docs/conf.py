@@ -44,6 +44,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = True
 
+suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # it finds the tutorial below the examples as well
 sphinx_gallery_conf = {
     "examples_dirs": ["../examples", "../examples/tutorial"],
     "gallery_dirs": ["gallery", "tutorial"],

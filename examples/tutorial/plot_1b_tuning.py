@@ -39,9 +39,7 @@ stopped = LambdaMARTRanker(max_iter=1000, n_iter_no_change=50, random_state=0)
 stopped.fit(
     X[train], y[train], qid=qid[train], X_val=X[validation], y_val=y[validation], qid_val=qid[validation]
 )
-print(
-    f"{stopped.n_iter_} trees were grown at rate {stopped.learning_rate_:.3f}, {stopped.best_iteration_} are kept"
-)
+print(f"{stopped.n_iter_} trees at rate {stopped.learning_rate_:.3f}, {stopped.best_iteration_} of them kept")
 print(f"NDCG@10 of the validation searches: {stopped.validation_score_.max():.4f}")
 LearningCurvesDisplay.from_estimator(stopped)
 plt.show()
