@@ -514,7 +514,11 @@ def test_a_category_of_its_own_for_each_query_is_an_id():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_a_column_that_numbers_the_queries_is_an_id(kind):
     rng = np.random.default_rng(0)
-    number, y, ids = np.repeat(rng.permutation(40)[:25] + 7, 3), np.arange(75) % 2, np.repeat(np.arange(25), 3)
+    number, y, ids = (
+        np.repeat(rng.permutation(40)[:25] + 7, 3),
+        np.arange(75) % 2,
+        np.repeat(np.arange(25), 3),
+    )
     names, order = [f"session {i}" for i in ids], rng.permutation(75)
 
     def fit(column, rows=order, **queries):

@@ -17,16 +17,17 @@ All you need is ``pip install "ranktrees[plot]"``. The log is that of a made-up 
 # Each row is a product that was shown in one search. The columns have what was known before (texts that
 # match, price, past sales), the score by which production ranks, and what became of it.
 
+import textwrap
 import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from shop import make_log
 
 from ranktrees import LambdaMARTRanker, QueryTimeSeriesSplit, compare
 from ranktrees.displays import ImportanceDisplay, PairedDifferenceDisplay
 from ranktrees.measures import NDCG
+from shop import make_log
 
 log = make_log("2025-03-01", n_days=56)
 log.head(4).T
@@ -53,9 +54,13 @@ pd.DataFrame(
 searches = log.drop_duplicates("session")
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 left.plot(searches["query"].value_counts().to_numpy())
-left.set(xlabel="texts of queries, most frequent first", ylabel="searches", yscale="log")
+left.set(
+    xlabel="texts of queries, most frequent first",
+    ylabel="searches",
+    yscale="log",
+)
 right.plot(log.groupby("position")["clicked"].mean())
-right.set(xlabel="position at which a product was shown", ylabel="share that is clicked", ylim=0)
+right.set(xlabel="position at which it was shown", ylabel="share clicked", ylim=0)
 plt.show()
 
 # %%
@@ -64,11 +69,14 @@ plt.show()
 #
 # A label says how good it was to show this product in this search. Here: 1 for a click, 2 if the product was
 # put into the basket, 3 if it was bought. Any grades will do, as long as more is better. A *query* is one
-# search: people chose among the products of that search, and only these are ever compared.
+# search: people chose among the products of that search, and only these are ever compared. With
+# ``skipna=False`` a click that was not recorded stays missing, and ``fit`` will refuse it, rather than count
+# as "not clicked".
 
-y = log[["clicked", "carted", "bought"]].sum(axis=1).rename("grade")
+y = log[["clicked", "carted", "bought"]].sum(axis=1, skipna=False).rename("grade")
 qid = log["session"]
-y.value_counts().sort_index().to_frame("rows").assign(share=lambda table: table["rows"] / len(log)).round(3)
+table = y.value_counts().sort_index().to_frame("rows")
+table.assign(share=(table["rows"] / len(log)).round(3))
 
 # %%
 # Two kinds of searches teach nothing, and will matter when we measure: those without any click, and those in
@@ -77,9 +85,8 @@ y.value_counts().sort_index().to_frame("rows").assign(share=lambda table: table[
 lowest, highest = y.groupby(qid).min(), y.groupby(qid).max()
 print(f"{len(highest)} searches")
 print(f"{(highest == 0).mean():6.1%} without a click")
-print(
-    f"{((highest > 0) & (lowest == highest)).mean():6.1%} all of whose products have the same grade, above 0"
-)
+decided_by_none = (highest > 0) & (lowest == highest)
+print(f"{decided_by_none.mean():6.1%} all of whose products have the same grade")
 
 # %%
 # Split by time
@@ -87,28 +94,26 @@ print(
 #
 # The model will rank the searches of tomorrow, so test it on days that come after those of training. Whole
 # searches go to one side: with rows of one search on both sides, the test would be too easy.
-# :class:`~ranktrees.QueryTimeSeriesSplit` does both, for dates as they are in the log.
+# :class:`~ranktrees.QueryTimeSeriesSplit` does both, for dates as they are in the log. (If yours are written
+# in another way, ``pandas.to_datetime`` reads them.)
 
-splitter = QueryTimeSeriesSplit(1, test_size=0.25)
-train, test = next(splitter.split(log, y, qid=qid, time=log["date"]))
-pd.DataFrame(
-    {
-        name: {
-            "first day": log["date"].iloc[rows].min(),
-            "last day": log["date"].iloc[rows].max(),
-            "searches": qid.iloc[rows].nunique(),
-            "rows": len(rows),
-        }
-        for name, rows in {"training": train, "test": test}.items()
-    }
+two_weeks = QueryTimeSeriesSplit(1, test_size=pd.Timedelta(days=14))
+train, test = next(two_weeks.split(log, y, qid=qid, time=log["date"]))
+parts = {"training": log.iloc[train], "test": log.iloc[test]}
+days = pd.DataFrame(
+    {name: rows["date"].agg(["min", "max"]) for name, rows in parts.items()}
 )
+days.loc["searches"] = [rows["session"].nunique() for rows in parts.values()]
+days.loc["rows"] = [len(rows) for rows in parts.values()]
+days
 
 # %%
 # What production does now
 # ------------------------
 #
 # Measure it first: the number to beat is not 0. Pass a score to a measure, as you would the prediction of a
-# model. ``production_score`` is what ranks today, from the texts and from sales.
+# model. Higher is better: a price is passed with a minus. ``production_score`` is what ranks today, from the
+# texts and from sales.
 
 y_test, qid_test = y.iloc[test], qid.iloc[test]
 baselines = {
@@ -117,7 +122,7 @@ baselines = {
     "cheapest first": -log["price"].iloc[test],
     "at random": np.random.default_rng(0).random(len(test)),
 }
-compare(y_test, baselines, qid=qid_test, measure=["ndcg@10", "mrr", "p@3"])
+print(compare(y_test, baselines, qid=qid_test, measure=["ndcg@10", "mrr", "p@3"]))
 
 # %%
 # A letter behind a number says that the ranker is better than that of the letter, beyond chance. NDCG@10
@@ -131,26 +136,27 @@ compare(y_test, baselines, qid=qid_test, measure=["ndcg@10", "mrr", "p@3"])
 #    only at searches where the order matters, leave them out, too:
 
 decided = NDCG(empty_query="skip_equal") @ 10
-print(f"{NDCG @ 10!s:36} {(NDCG @ 10)(y_test, baselines['production'], qid=qid_test):.4f}")
-print(f"{decided!s:36} {decided(y_test, baselines['production'], qid=qid_test):.4f}")
+for measure in (NDCG @ 10, decided):
+    found = measure(y_test, baselines["production"], qid=qid_test)
+    print(f"{measure!s:36} {found:.4f}")
 
 # %%
 # A first fit, with too much in it
 # --------------------------------
 #
-# It is tempting to pass all columns that are numbers. Three of them are traps, of a kind that every log has.
+# It is tempting to pass all columns that are numbers. Some of them are traps, of kinds that every log has.
 # Here one is the label itself, under another name, and one is the number of the search. The library says so:
 
-everything = log.select_dtypes(["number", "bool"]).drop(columns=["clicked", "carted", "bought"])
+outcomes = ["clicked", "carted", "bought"]
+everything = log.select_dtypes(["number", "bool"]).drop(columns=outcomes)
 everything["value"] = y
 everything["search_number"] = qid.factorize()[0]
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    LambdaMARTRanker(max_iter=20, random_state=0).fit(
-        everything.iloc[train], y.iloc[train], qid=qid.iloc[train]
-    )
+    ranker = LambdaMARTRanker(max_iter=20, random_state=0)
+    ranker.fit(everything.iloc[train], y.iloc[train], qid=qid.iloc[train])
 for warning in caught:
-    print(f"{warning.category.__name__}: {warning.message}\n")
+    print(textwrap.fill(f"{warning.category.__name__}: {warning.message}", 80))
 
 # %%
 # Without these two, no warning is left, and the result is far too good to be true:
@@ -158,7 +164,8 @@ for warning in caught:
 suspects = everything.drop(columns=["value", "search_number"])
 leaky = LambdaMARTRanker(max_iter=20, random_state=0)
 leaky.fit(suspects.iloc[train], y.iloc[train], qid=qid.iloc[train])
-print(f"NDCG@10 of the test searches: {leaky.score(suspects.iloc[test], y_test, qid=qid_test):.4f}")
+found = leaky.score(suspects.iloc[test], y_test, qid=qid_test)
+print(f"NDCG@10 of the test searches: {found:.4f}")
 ImportanceDisplay.from_estimator(leaky, kind="gain")
 plt.show()
 
@@ -171,7 +178,14 @@ plt.show()
 # but then production has to compute it for ever. So write down what is known when a search comes in, and pass
 # nothing else:
 
-features = ["text_score", "category_match", "price", "discount", "rating", "n_reviews"]
+features = [
+    "text_score",
+    "category_match",
+    "price",
+    "discount",
+    "rating",
+    "n_reviews",
+]
 features += ["sales_30d", "ctr_30d", "age_days", "n_words", "stock", "brand"]
 X = log[features].astype({"stock": "category", "brand": "category"})
 X.dtypes.astype(str).to_frame("type").T
@@ -184,16 +198,16 @@ X.dtypes.astype(str).to_frame("type").T
 
 ranker = LambdaMARTRanker(random_state=0)
 ranker.fit(X.iloc[train], y.iloc[train], qid=qid.iloc[train])
-scores = {"production": baselines["production"], "first ranker": ranker.predict(X.iloc[test])}
-result = compare(y_test, scores["first ranker"], scores["production"], qid=qid_test)
-result
+new, old = ranker.predict(X.iloc[test]), baselines["production"]
+print(compare(y_test, new, old, qid=qid_test))
 
 # %%
-# The interval of the difference, query by query, is well above 0. But a better mean is not a better ranking
-# of each search. The picture has one bar for each, from the clearest win to the clearest loss:
+# Here ``a`` is the new ranker, and ``b`` production. The interval of the difference, query by query, is well
+# above 0. But a better mean is not a better ranking of each search. The picture has one bar for each, from
+# the clearest win to the clearest loss:
 
 PairedDifferenceDisplay.from_predictions(
-    y_test, scores["first ranker"], scores["production"], qid=qid_test, names=("first ranker", "production")
+    y_test, new, old, qid=qid_test, names=("first ranker", "production")
 )
 plt.show()
 
@@ -203,15 +217,24 @@ plt.show()
 
 first = log.iloc[test][(qid_test == qid_test.iloc[0]).to_numpy()]
 best = ranker.rank(X.loc[first.index], qid=qid.loc[first.index], k=5)
-columns = ["query", "product", "brand", "price", "stock", "position", "clicked", "bought"]
+columns = [
+    "query",
+    "product",
+    "brand",
+    "price",
+    "stock",
+    "position",
+    "clicked",
+    "bought",
+]
 best[["rank", "score"]].join(first[columns])
 
 # %%
 # .. note::
 #
 #    These labels are clicks on what production showed, and people look at the first rows most. So the log
-#    favours production, and a model that learns from it learns some of that, too. The third tutorial is about
-#    this.
+#    favours production, and a model that learns from it learns some of that, too. If
+#    yours is not better than production, this may be why.
 #
 # What we have decided so far is in one function, which the next pages use:
 #

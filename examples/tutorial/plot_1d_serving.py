@@ -13,6 +13,7 @@ page also has what comes four weeks later, when the shop is no longer the same.
 import json
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 from pathlib import Path
@@ -22,7 +23,6 @@ from urllib.request import Request, urlopen
 import matplotlib.pyplot as plt
 import pandas as pd
 import uvicorn
-from shop import make_log, to_rows
 
 from ranktrees import (
     Ensemble,
@@ -33,6 +33,7 @@ from ranktrees import (
     drift,
 )
 from ranktrees.evaluation import per_query_table
+from shop import make_log, to_rows
 
 log = make_log("2025-03-01", n_days=56)
 X, y, qid = to_rows(log)
@@ -49,11 +50,12 @@ ranker
 path = Path(tempfile.mkdtemp(), "shop.rkt")
 ranker.save(path)
 ensemble = Ensemble.load(path)
-levels = dict(ensemble.category_levels)
-print(f"{path.stat().st_size / 1024:.0f} KiB, {len(ensemble)} trees, SHA-256 {ensemble.digest()[:16]}...")
+print(f"{path.stat().st_size / 1024:.0f} KiB, {len(ensemble)} trees")
+print(f"SHA-256: {ensemble.digest()}")
 print(f"columns: {', '.join(ensemble.feature_names)}")
-print(f"levels of {ensemble.feature_names[10]}: {levels[10]}")
-print(f"levels of {ensemble.feature_names[11]}: {len(levels[11])}, from {levels[11][0]} to {levels[11][-1]}")
+for column, levels in ensemble.category_levels.items():
+    name = ensemble.feature_names[column]
+    print(f"{name}: {len(levels)} levels, from {levels[0]!r} to {levels[-1]!r}")
 
 # %%
 # What it does not keep are the parameters of the estimator and the rows. Write these down elsewhere: the
@@ -81,12 +83,12 @@ candidates = json.loads(search.to_json(orient="records"))
 start = time.perf_counter()
 scores = score(candidates)
 seconds = time.perf_counter() - start
-print(f"{len(scores)} candidates in {1e6 * seconds:.0f} microseconds, best {scores.max():.3f}")
+print(f"{len(scores)} candidates in {1e6 * seconds:.0f} microseconds")
 print(score([{"price": 19.9, "text_score": 17.0, "brand": "Nobody"}, {}]))
 try:
     score([{"prize": 19.9, "text_score": 17.0}])
 except ValueError as error:
-    print(error)
+    print(textwrap.fill(str(error), 80))
 
 # %%
 # A service
@@ -98,7 +100,9 @@ except ValueError as error:
 sys.path.append("..")  # the folder of service.py
 from service import make_app
 
-server = uvicorn.Server(uvicorn.Config(make_app(path), port=0, log_level="warning"))
+server = uvicorn.Server(
+    uvicorn.Config(make_app(path), port=0, log_level="warning")
+)
 threading.Thread(target=server.run, daemon=True).start()
 while not server.started:
     time.sleep(0.01)
@@ -106,9 +110,12 @@ port = server.servers[0].sockets[0].getsockname()[1]
 
 
 def ask(candidates, k=10):
+    url, kind = (
+        f"http://127.0.0.1:{port}/rank",
+        {"Content-Type": "application/json"},
+    )
     body = json.dumps({"candidates": candidates, "k": k}).encode()
-    request = Request(f"http://127.0.0.1:{port}/rank", body, {"Content-Type": "application/json"})
-    with urlopen(request) as answer:
+    with urlopen(Request(url, body, kind)) as answer:
         return json.load(answer)
 
 
@@ -121,7 +128,7 @@ pd.DataFrame(ask(candidates, k=5))
 try:
     ask([{"id": "P1", "price": 19.9}, {"id": "P2", "price": "19,90"}])
 except HTTPError as error:
-    print(error.code, json.load(error)["detail"])
+    print(textwrap.fill(f"{error.code} {json.load(error)['detail']}", 80))
 server.should_exit = True
 
 # %%
@@ -135,32 +142,34 @@ later = make_log("2025-04-26", n_days=28)
 X_later, y_later, qid_later = to_rows(later)
 last_week = later["date"] >= "2025-05-17"
 changes = drift(X, X_later[last_week])
-changes.sort_values("psi", ascending=False)[
-    ["missing_before", "missing", "unseen", "outside", "psi", "ks"]
-].round(3)
+columns = ["missing_before", "missing", "unseen", "outside", "psi", "ks"]
+changes.sort_values("psi", ascending=False)[columns].round(3)
 
 # %%
-# By custom a stability index (``psi``) above .25 is much. Discounts are others, the feed of ratings lost a
-# third of its values, and some rows have brands that no tree knows. They count as missing:
+# By custom a stability index (``psi``) above .25 is much. There are more discounts, the feed of ratings lost
+# a third of its values, new products have no click rate yet, and one row in twenty has a brand that no tree
+# knows. Such a brand counts as missing:
 
 new_brands = changes.loc["brand", "unseen_categories"]
-print(f"{len(new_brands)} new brands, the most frequent first: {', '.join(new_brands[:8])} ...")
+print(f"{len(new_brands)} new brands: {', '.join(new_brands[:8])} ...")
 
 # %%
 # Drift says that rows are others, not that they are ranked worse. Clicks say that, a little later. The model
 # is compared with production week by week, on the same searches. Look at the difference: a mean by itself
 # also moves because searches get harder or easier.
 
-values = per_query_table(
-    y_later, {"model": served.predict(X_later), "production": later["production_score"]}, qid=qid_later
-).droplevel(1, axis=1)
+scores = {
+    "model": served.predict(X_later),
+    "production": later["production_score"],
+}
+values = per_query_table(y_later, scores, qid=qid_later).droplevel(1, axis=1)
+gain = values["model"] - values["production"]
 day = pd.to_datetime(later.groupby("session")["date"].first())
 week = day - pd.to_timedelta((day - day.min()).dt.days % 7, "D")
-by_week = (values["model"] - values["production"]).groupby(week).agg(["mean", "sem", "count"])
+by_week = gain.groupby(week.rename("week from")).agg(["mean", "sem", "count"])
+names, error = by_week.index.strftime("%d %b"), 1.96 * by_week["sem"]
 figure, axes = plt.subplots(figsize=(6, 3), layout="constrained")
-axes.errorbar(
-    by_week.index.strftime("%d %b"), by_week["mean"], yerr=1.96 * by_week["sem"], marker="o", capsize=4
-)
+axes.errorbar(names, by_week["mean"], yerr=error, marker="o", capsize=4)
 axes.axhline(0, color="grey", linewidth=1)
 axes.set(xlabel="week from", ylabel="NDCG@10 above production")
 plt.show()
@@ -179,16 +188,28 @@ fresh = ~last_week
 rows = {"X": X_later[fresh], "y": y_later[fresh], "qid": qid_later[fresh]}
 like = LambdaMARTRanker(learning_rate=ranker.learning_rate_)
 refitted = served.refit_leaves(**rows, decay=0.5, estimator=like)
-more_trees = LambdaMARTRanker(init=served, max_iter=60, random_state=0).fit(**rows)
-both_logs = pd.concat([log, later[fresh]], ignore_index=True)
-X_both, y_both, qid_both = to_rows(both_logs)
-new_fit = LambdaMARTRanker(max_iter=150, random_state=0).fit(X_both, y_both, qid=qid_both)
-X_week, y_week, qid_week = X_later[last_week], y_later[last_week], qid_later[last_week]
-models = {"as saved": served, "new leaf values": refitted, "more trees": more_trees, "new fit": new_fit}
-result = compare_to_baseline(
-    y_week, {name: model.predict(X_week) for name, model in models.items()}, "as saved", qid=qid_week
+more_trees = LambdaMARTRanker(init=served, max_iter=60, random_state=0).fit(
+    **rows
 )
-result
+X_both, y_both, qid_both = to_rows(
+    pd.concat([log, later[fresh]], ignore_index=True)
+)
+new_fit = LambdaMARTRanker(max_iter=150, random_state=0)
+new_fit.fit(X_both, y_both, qid=qid_both)
+models = {
+    "as saved": served,
+    "new leaf values": refitted,
+    "more trees": more_trees,
+    "new fit": new_fit,
+}
+X_week, y_week, qid_week = (
+    X_later[last_week],
+    y_later[last_week],
+    qid_later[last_week],
+)
+scores = {name: model.predict(X_week) for name, model in models.items()}
+result = compare_to_baseline(y_week, scores, "as saved", qid=qid_week)
+print(result)
 
 # %%
 result.plot()
@@ -198,9 +219,9 @@ plt.show()
 # With 280 searches the interval says how sure this is. Where the old trees are kept, they still do not know
 # the brands that are new since; the trees on top and the new fit do:
 
-pd.Series(
-    {name: len(drift(model, X_week).loc["brand", "unseen_categories"]) for name, model in models.items()}
-).to_frame("unknown brands")
+for name, model in models.items():
+    unknown = drift(model, X_week).loc["brand", "unseen_categories"]
+    print(f"{name}: {len(unknown)} unknown brands")
 
 # %%
 # What to watch

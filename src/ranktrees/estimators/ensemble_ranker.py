@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from numbers import Integral
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -501,7 +502,9 @@ def own_model(model: Any) -> FittedTrees | None:
 
 
 def _where_trees_may_be(model: Any) -> str:
-    """Return what to pass instead of a pipeline or a search, as the end of a message."""
+    """Return what to pass instead of a pipeline, a search or a path, as the end of a message."""
+    if isinstance(model, str | PathLike):
+        return " If it is the path of a file, pass Ensemble.load(path)."
     if hasattr(model, "best_estimator_"):
         return " Pass its best_estimator_."
     if hasattr(model, "named_steps"):

@@ -229,7 +229,9 @@ def _columns_that_number(rows: Any, queries: Queries) -> list[int]:
         candidates = np.unique(near.indices)
         near = near[:, candidates].toarray()
     same = near[:FEW] == near[FEW:]
-    candidates = candidates[(same & np.isfinite(near[:FEW]) & (near[:FEW] == np.floor(near[:FEW]))).all(axis=0)]
+    candidates = candidates[
+        (same & np.isfinite(near[:FEW]) & (near[:FEW] == np.floor(near[:FEW]))).all(axis=0)
+    ]
     found = []
     for j in candidates.tolist():
         column = _column(rows, j, order)
