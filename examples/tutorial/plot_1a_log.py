@@ -100,11 +100,10 @@ print(f"{decided_by_none.mean():6.1%} all of whose products have the same grade"
 two_weeks = QueryTimeSeriesSplit(1, test_size=pd.Timedelta(days=14))
 train, test = next(two_weeks.split(log, y, qid=qid, time=log["date"]))
 parts = {"training": log.iloc[train], "test": log.iloc[test]}
-days = pd.DataFrame(
-    {name: rows["date"].agg(["min", "max"]) for name, rows in parts.items()}
-)
-days.loc["searches"] = [rows["session"].nunique() for rows in parts.values()]
-days.loc["rows"] = [len(rows) for rows in parts.values()]
+days = pd.DataFrame(index=["first day", "last day", "searches", "rows"])
+for name, rows in parts.items():
+    first, last = rows["date"].min(), rows["date"].max()
+    days[name] = [first, last, rows["session"].nunique(), len(rows)]
 days
 
 # %%

@@ -52,7 +52,7 @@ ranker.save(path)
 ensemble = Ensemble.load(path)
 print(f"{path.stat().st_size / 1024:.0f} KiB, {len(ensemble)} trees")
 print(f"SHA-256: {ensemble.digest()}")
-print(f"columns: {', '.join(ensemble.feature_names)}")
+print(textwrap.fill(f"columns: {', '.join(ensemble.feature_names)}", 80))
 for column, levels in ensemble.category_levels.items():
     name = ensemble.feature_names[column]
     print(f"{name}: {len(levels)} levels, from {levels[0]!r} to {levels[-1]!r}")
