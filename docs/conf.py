@@ -44,11 +44,13 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = True
 
+suppress_warnings = ["sphinx_gallery.duplicate_filename"]  # it finds the tutorial below the examples as well
 sphinx_gallery_conf = {
-    "examples_dirs": "../examples",
-    "gallery_dirs": "gallery",
+    "examples_dirs": ["../examples", "../examples/tutorial"],
+    "gallery_dirs": ["gallery", "tutorial"],
+    "copyfile_regex": r"index\.rst|shop\.py",  # what the tutorial has besides notebooks
     "within_subsection_order": "FileNameSortKey",
-    "ignore_pattern": r"(quickstart|service)\.py",
+    "ignore_pattern": r"(quickstart|service|shop)\.py",
     "min_reported_time": 1_000_000,
     "show_memory": False,
     "show_signature": False,

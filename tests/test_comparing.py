@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ranktrees import compare, compare_to_baseline
+from ranktrees import LambdaMARTRanker, compare, compare_to_baseline
 from ranktrees._core.rows import sampling
 from ranktrees.evaluation.comparing import Comparison, compare_values, holm, mean_interval, per_query_table
 from ranktrees.measures import NDCG, RMSE, Measure
@@ -372,6 +372,17 @@ def test_compare_to_baseline():
 def test_a_baseline_and_another_are_needed(scores):
     with pytest.raises(ValueError, match="scores must be a dict with the scores of the baseline, 'a'"):
         compare_to_baseline([1, 0], scores, "a")
+    with pytest.raises(
+        ValueError, match=r"baseline is <ndarray of shape .*expected the name of one of the rankers"
+    ):
+        compare_to_baseline([1, 0], {"a": [1, 0], "b": [0, 1]}, np.array([1, 0]))
+
+
+def test_a_model_is_no_score():
+    with pytest.raises(
+        ValueError, match=r"scores_a is a model, <LambdaMARTRanker>; .* pass what its predict"
+    ):
+        compare([1, 0], LambdaMARTRanker(), [1, 0], qid=[1, 1])
 
 
 # ---- what is shown, and what cannot be compared ----------------------------------------------------

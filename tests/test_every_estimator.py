@@ -511,6 +511,32 @@ def test_a_category_of_its_own_for_each_query_is_an_id():
         )
 
 
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_column_that_numbers_the_queries_is_an_id(kind):
+    rng = np.random.default_rng(0)
+    number, y, ids = (
+        np.repeat(rng.permutation(40)[:25] + 7, 3),
+        np.arange(75) % 2,
+        np.repeat(np.arange(25), 3),
+    )
+    names, order = [f"session {i}" for i in ids], rng.permutation(75)
+
+    def fit(column, rows=order, **queries):
+        X = np.column_stack([rng.normal(size=75), column])[rows]
+        return make(LambdaMARTRanker).fit(kind(X), y[rows], **queries)
+
+    with pytest.warns(FitWarning, match=r"X has a column 1, which holds the query ids.*Drop it from X\.$"):
+        fit(number, qid=np.take(names, order))
+    with pytest.warns(FitWarning, match="X has a column 1, which holds the query ids"):
+        fit(number, rows=np.arange(75), group=np.full(25, 3))
+    one_differs = np.where(np.arange(75) == 50, 60, number)
+    shared = np.where(ids == 3, number[0], number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for feature in (one_differs, shared, number + 0.5, number**2, np.where(ids == 3, np.nan, number)):
+            fit(feature, qid=np.take(names, order))
+
+
 def texts_as(kind, frame):
     """A frame whose column of texts is of some kind."""
     if kind == "polars":

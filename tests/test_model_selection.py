@@ -1,6 +1,7 @@
 """Splitters keep queries whole, and scorers never treat a test fold as one query."""
 
 import pickle
+import warnings
 from datetime import timedelta
 
 import numpy as np
@@ -30,7 +31,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ranktrees import ModelFeatures
+from ranktrees import FitWarning, ModelFeatures
 from ranktrees.evaluation.model_selection import (
     QueryKFold,
     QueryShuffleSplit,
@@ -121,6 +122,7 @@ def test_shuffled_splits_keep_queries_whole(qid, seed):
         assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(qid)))
 
 
+@pytest.mark.filterwarnings("ignore:most of what begins")
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 20)), min_size=2, max_size=60),
     st.integers(1, 4),
@@ -238,15 +240,19 @@ def test_searches_split_by_time(routing):
         ({}, [1, 2, 3], [r"time has shape \(3,\)", "each of the 8 rows"]),
         ({}, [1.0, np.nan] * 4, ["time is missing in row 1"]),
         ({}, [None] + ["2024-01-01"] * 7, ["time is missing in row 0"]),
-        ({}, ["1/2/2024"] * 8, ["time holds '1/2/2024'", "such as '2024-12-31'"]),
+        ({}, ["1/2/2024"] * 8, ["time holds '1/2/2024'", "such as '2024-12-31'", "pandas.to_datetime"]),
         ({}, [("a",)] * 8, ["time has shape", "one column"]),
         ({}, [True] * 8, ["time holds True"]),
         ({}, np.zeros(8), ["n_splits=3 and test_size=None of 4 queries", "begin at different times"]),
         ({"n_splits": 4}, np.arange(8), ["n_splits=4 test parts of 0 queries"]),
         ({"test_size": 2}, np.arange(8), ["n_splits=3 test parts of 2 queries"]),
+        ({"test_size": timedelta(days=1)}, np.arange(8), ["test_size=.* the first time is 0", "are dates"]),
+        ({"test_size": timedelta(0)}, DAYS, ["test_size=", "a duration above"]),
+        ({"test_size": timedelta(days=5)}, DAYS, ["n_splits=3", "times are from 2024-03-01", "fewer splits"]),
         ({"gap": 7}, np.arange(8), ["no query ends before 2", "gap=7"]),
         ({"gap": 7}, DAYS, ["gap=7, but times are dates", "timedelta"]),
         ({"gap": timedelta(days=1)}, np.arange(8), ["but times are numbers"]),
+        ({"gap": np.timedelta64(1, "D")}, np.arange(8), ["but times are numbers"]),
         ({"gap": timedelta(days=-1)}, DAYS, ["gap=", "at least 0"]),
         ({"gap": -1}, np.arange(8), ["'gap' parameter"]),
         ({"n_splits": 0}, np.arange(8), ["'n_splits' parameter"]),
@@ -256,6 +262,30 @@ def test_times_that_cannot_be_split_are_refused(settings, time, parts):
     splitter = QueryTimeSeriesSplit(**{"n_splits": 3} | settings)
     with pytest.raises(ValueError, match=".*".join(parts)):
         list(splitter.split(np.zeros(8), groups=np.repeat([3, 1, 0, 2], 2), time=time))
+
+
+@pytest.mark.parametrize("size", [timedelta(days=3), np.timedelta64(72, "h")])
+def test_parts_of_a_duration_have_the_queries_that_begin_within_it(size):
+    begins = pd.DatetimeIndex([f"2024-03-{day:02}" for day in (1, 2, 5, 6, 6, 7, 8, 9)])
+    order = np.random.default_rng(0).permutation(8)
+    splits = list(
+        QueryTimeSeriesSplit(2, test_size=size).split(order, groups=np.arange(8)[order], time=begins[order])
+    )
+    assert [sorted(begins[order[test]].day) for _, test in splits] == [[5, 6, 6], [7, 8, 9]]
+    assert [sorted(begins[order[train]].day) for train, _ in splits] == [[1, 2], [1, 2, 5, 6, 6]]
+
+
+def test_queries_that_go_on_and_are_left_out_are_told():
+    qid, time, splitter = [0, 0, 1, 1, 1, 2, 3], [0, 1, 2, 3, 9, 7, 8], QueryTimeSeriesSplit(1, test_size=2)
+    with pytest.warns(
+        FitWarning, match="most of what begins before 7, .* goes on after it.* ids of sessions"
+    ):
+        ((train, test),) = splitter.split(qid, groups=qid, time=time)
+    assert_array_equal(train, [0, 1])
+    assert_array_equal(test, [5, 6])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        list(splitter.split(qid[1:], groups=[0, 0, 0, 1, 2, 3], time=[0, 1, 2, 9, 7, 8]))
 
 
 def test_a_query_that_is_asked_all_the_time_is_in_no_training():

@@ -717,6 +717,11 @@ def test_dates_of_every_kind_are_to_be_made_numbers(dates):
     refused(lambda: fit(sample_weight=dates), "sample_weight holds dates")
 
 
+@pytest.mark.parametrize("value", ["16,39", "-1.234,5", " 3,0"])
+def test_decimal_commas_are_told(value):
+    refused(lambda: rows_of(pd.DataFrame({"price": [value, "7"]})), "column 'price' of X", "decimal=','")
+
+
 def test_objects_that_are_no_numbers_may_be_categories():
     bands = pd.DataFrame({"band": pd.cut(pd.Series([1.0, 5.0, 9.0]), 2).astype(object)})
     refused(lambda: rows_of(bands), "column 'band' of X", "or a category column", error=TypeError)

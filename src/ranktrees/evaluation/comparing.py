@@ -969,6 +969,11 @@ def compare_to_baseline(
     >>> found["fifty trees"].difference > 0
     True
     """
+    if np.ndim(baseline) > 0 and not isinstance(baseline, tuple):
+        raise ValueError(
+            f"baseline is {as_seen(baseline)}; expected the name of one of the rankers: put its scores into "
+            "the dict of scores, and pass its name."
+        )
     if not isinstance(scores, Mapping) or baseline not in list(scores) or len(scores) < 2:
         seen = ", ".join(map(repr, scores)) if isinstance(scores, Mapping) else type(scores).__name__
         raise ValueError(

@@ -33,6 +33,7 @@ from ranktrees.rows import class_numbers, find_queries, find_query_of_rows, qid_
 from ranktrees.rows.times import find_times, times_in
 from ranktrees.rows.values import as_seen
 from ranktrees.support.scikit_learn import validate_params
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -51,6 +52,7 @@ __all__ = [
 
 ROUTED = {"groups": True, "qid": True}
 SIZE = [Interval(RealNotInt, 0, 1, closed="neither"), Interval(Integral, 1, None, closed="left"), None]
+DURATION = [timedelta, np.timedelta64]  # comes first: a timedelta64 is an integer, but no number of rows
 SPLIT_AT_RANDOM = {"test_size": SIZE, "train_size": SIZE, "random_state": ["random_state"]}
 
 
@@ -306,8 +308,10 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
     ----------
     n_splits : int, default=5
         The number of splits, at least 1.
-    test_size : float in (0, 1), int or None, default=None
-        The share or the number of queries in each test part. If None, ``n_queries // (n_splits + 1)``.
+    test_size : float in (0, 1), int, timedelta or None, default=None
+        The share or the number of queries in each test part, or how long it is if times are dates: the last
+        part has the queries that begin less than this before the last one does. If None,
+        ``n_queries // (n_splits + 1)``.
     max_train_size : int or None, default=None
         The most queries to train on: the last ones before the test part. If None, all earlier ones.
     gap : float or timedelta, default=0
@@ -343,9 +347,9 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
     __metadata_request__split = ROUTED | {"time": True}
     _parameter_constraints = {  # noqa: RUF012
         "n_splits": [Interval(Integral, 1, None, closed="left")],
-        "test_size": SIZE,
+        "test_size": [*DURATION, *SIZE],
         "max_train_size": [Interval(Integral, 1, None, closed="left"), None],
-        "gap": [Interval(Real, 0, None, closed="left"), timedelta, np.timedelta64],
+        "gap": [*DURATION, Interval(Real, 0, None, closed="left")],
         "time": [str],
     }
 
@@ -353,7 +357,7 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
         self,
         n_splits: int = 5,
         *,
-        test_size: float | None = None,
+        test_size: float | timedelta | np.timedelta64 | None = None,
         max_train_size: int | None = None,
         gap: float | timedelta | np.timedelta64 = 0,
         time: str = "time",
@@ -416,7 +420,7 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
         begins = np.append(0, np.cumsum(sizes)[:-1])
         first, last = (bound.reduceat(times[by_query], begins) for bound in (np.minimum, np.maximum))
         in_order = np.argsort(first, kind="stable")
-        starts = first[in_order][self._where_parts_begin(n_queries)]
+        starts = first[in_order][self._where_parts_begin(first[in_order])]
         if (starts[1:] == starts[:-1]).any() or starts[0] == first[in_order[0]]:
             raise ValueError(
                 f"n_splits={self.n_splits} and test_size={self.test_size!r} of {n_queries} queries; expected "
@@ -433,6 +437,13 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
                     f"no query ends before {start}, where test part {part} begins, less gap={self.gap!r}; "
                     "expected one at least, all of whose rows are earlier: pass a larger test_size, fewer "
                     "splits or a smaller gap, or ids that differ for what is asked again."
+                )
+            if sizes[(first < start) & (last >= start)].sum() > sizes[last < start].sum():
+                warn(
+                    f"most of what begins before {start}, where test part {part} begins, goes on after it, "
+                    "and is neither trained on nor tested: query ids seem to stand for what is asked "
+                    "again and again. Pass ids of sessions, which differ whenever it is asked.",
+                    FitWarning,
                 )
             tested = first >= start
             if part + 1 < len(starts):
@@ -454,7 +465,11 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
             raise ValueError(f"gap={self.gap!r}; expected a duration of at least 0.")
         return gap
 
-    def _where_parts_begin(self, n_queries: int) -> np.ndarray:
+    def _where_parts_begin(self, times: np.ndarray) -> np.ndarray:
+        """Return the number of the first query of each part; queries begin at these times, in order."""
+        if isinstance(self.test_size, timedelta | np.timedelta64):
+            return self._where_durations_begin(times, np.timedelta64(self.test_size))
+        n_queries = len(times)
         size = n_queries // (self.n_splits + 1) if self.test_size is None else self.test_size
         size = math.ceil(size * n_queries) if 0 < size < 1 else int(size)
         if not 0 < size * self.n_splits < n_queries:
@@ -464,6 +479,22 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
                 "another test_size."
             )
         return n_queries - size * np.arange(self.n_splits, 0, -1)
+
+    def _where_durations_begin(self, times: np.ndarray, duration: np.timedelta64) -> np.ndarray:
+        if times.dtype.kind != "M" or duration <= duration * 0:
+            raise ValueError(
+                f"test_size={self.test_size!r}, and the first time is {times[0]}; expected a duration above "
+                "0, and only if times are dates: pass dates, or a share or a number of queries."
+            )
+        before = times[-1] - duration * np.arange(self.n_splits, 0, -1)
+        begins = np.searchsorted(times, before, side="right")
+        if begins[0] == 0:
+            raise ValueError(
+                f"n_splits={self.n_splits} test parts of test_size={self.test_size!r}, but times are from "
+                f"{times[0]} to {times[-1]}; expected a query before the first part: pass fewer splits or "
+                "another test_size."
+            )
+        return begins
 
     def get_n_splits(
         self,

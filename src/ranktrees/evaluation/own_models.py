@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import singledispatch
+from os import PathLike
 from typing import Any
 
 from sklearn.frozen import FrozenEstimator
@@ -77,7 +78,9 @@ def fitted_trees(model: Any) -> Any:
 
 
 def where_trees_may_be(model: Any) -> str:
-    """Return what to pass instead of a pipeline or a search, as the end of a message."""
+    """Return what to pass instead of a pipeline, a search or a path, as the end of a message."""
+    if isinstance(model, str | PathLike):
+        return " If it is the path of a file, pass Ensemble.load(path)."
     if hasattr(model, "best_estimator_"):
         return " Pass its best_estimator_."
     if hasattr(model, "named_steps"):

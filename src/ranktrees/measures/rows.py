@@ -11,7 +11,7 @@ from ranktrees.rows import (
     query_offsets,
     require_finite_sum,
 )
-from ranktrees.rows.values import array_of, is_date, refuse_lazy
+from ranktrees.rows.values import array_of, as_seen, is_date, refuse_lazy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 def numbers_in(name: str, values: Any, of: str = "row") -> np.ndarray:
     """Return numbers of any shape as float64; masked ones become NaN."""
     refuse_lazy(values, name, "an array or a column")
+    if hasattr(values, "predict"):
+        raise ValueError(
+            f"{name} is a model, {as_seen(values)}; expected numbers, one per {of}: pass what its predict(X) "
+            "returns."
+        )
     try:
         given = array_of(values, np.asanyarray)
         if given.dtype.kind == "c":

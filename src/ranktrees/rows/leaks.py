@@ -62,7 +62,7 @@ def warn_of_ids_among_columns(
 ) -> None:
     """Warn if a column of X is called as the query ids are, or has their values: it is probably no feature.
 
-    A category column also holds ids if it has a category of its own for each query.
+    A column also holds ids if it has a category of its own for each query, or numbers the queries.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def warn_of_ids_among_columns(
         warn(
             f"X has a column {found[0]!r}, which {'is the name of' if called else 'holds'} the query ids: "
             "trees split by it as by any feature, and for the ids of new queries that means nothing. Drop it "
-            "from X, or rename it if it is a feature.",
+            f"from X{', or rename it if it is a feature' if called else ''}.",
             FitWarning,
         )
 
@@ -181,6 +181,8 @@ def _columns_of_ids(
     """Return the columns that hold the ids, as numbers or as codes of categories."""
     if found := [j for j, own in levels.items() if _tells_queries_apart(rows, j, len(own), queries)]:
         return found
+    if found := _columns_that_number(rows, queries):
+        return found
     n_rows = rows.shape[0]
     values = np.asarray(ids[0]) if ids else None
     if n_rows < MANY or values is None or values.shape != (n_rows,):
@@ -207,6 +209,38 @@ def _tells_queries_apart(rows: Any, j: int, n_levels: int, queries: Queries) -> 
     codes = _column(rows, j, order)
     own = codes[offsets[:-1]]
     return len(np.unique(own)) == n_levels and np.array_equal(codes, np.repeat(own, np.diff(offsets)))
+
+
+def _columns_that_number(rows: Any, queries: Queries) -> list[int]:
+    """Return the columns that have a whole number of its own for each of many queries, and few gaps.
+
+    Counts and other whole numbers of queries are hardly all different if there are at most twice as many to
+    choose from. Rows on disk are left out.
+    """
+    order, offsets = queries
+    n_queries = len(offsets) - 1
+    if isinstance(rows, Spool) or not MANY <= n_queries <= rows.shape[0] // 2:
+        return []
+    few = np.linspace(0, n_queries - 1, FEW).astype(int)
+    ends = np.concatenate([offsets[few], offsets[few + 1] - 1])
+    near = rows[ends if order is None else order[ends]]
+    candidates = np.arange(rows.shape[1])
+    if sp.issparse(rows):
+        candidates = np.unique(near.indices)
+        near = near[:, candidates].toarray()
+    same = near[:FEW] == near[FEW:]
+    candidates = candidates[
+        (same & np.isfinite(near[:FEW]) & (near[:FEW] == np.floor(near[:FEW]))).all(axis=0)
+    ]
+    found = []
+    for j in candidates.tolist():
+        column = _column(rows, j, order)
+        of_queries = column[offsets[:-1]]
+        own = np.unique(of_queries[np.isfinite(of_queries)])
+        numbered = len(own) == n_queries and own[-1] - own[0] < 2 * n_queries and (own == np.floor(own)).all()
+        if numbered and np.array_equal(np.repeat(of_queries, np.diff(offsets)), column):
+            found.append(j)
+    return found
 
 
 def _name_of(X: RowsLike, j: int) -> Any:

@@ -96,7 +96,10 @@ def _instant(value: Any, name: str, expected: str) -> datetime:
     try:
         found = datetime.fromisoformat(value) if isinstance(value, str) else value
     except ValueError as error:
-        raise ValueError(f"{name} holds {value!r}; {expected}, such as '2024-12-31' ({error}).") from error
+        raise ValueError(
+            f"{name} holds {value!r}; {expected}, such as '2024-12-31' ({error}): write dates like this, or "
+            "read them by pandas.to_datetime(..., format=...)."
+        ) from error
     found = getattr(found, "start_time", found)  # of a period of pandas
     if isinstance(found, date) and not isinstance(found, datetime):
         found = datetime.combine(found, time())

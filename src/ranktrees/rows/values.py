@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Callable
 from datetime import date, time, timedelta
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 SKLEARN_VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
 LARGEST_EXACT_FLOAT32 = 2**24
 LARGEST_EXACT_FLOAT64 = 2**53
+DECIMAL_COMMA = re.compile(r"[-+]?[\d.]*\d,\d+")
 
 
 def is_missing(value: Any) -> bool:
@@ -79,6 +81,11 @@ def several(column: str) -> ValueError:
 
 
 def _words(column: str, value: object) -> ValueError:
+    if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()):
+        return ValueError(
+            f"{column} holds {as_seen(value)}, with a decimal comma; expected numbers: read the file by "
+            "pandas.read_csv(..., decimal=','), or replace the commas of the column."
+        )
     return ValueError(
         f"{column} holds {as_seen(value)}, which could not be converted to float; expected numbers: replace "
         "strings by numbers, or make it a category column of a data frame: .astype('category') in pandas, "

@@ -46,7 +46,7 @@ def new_axes(n_rows: int = 1, n_cols: int = 1, **figure: Any) -> NDArray[Any]:
     ----------
     n_rows, n_cols : int, default=1
     **figure
-        Keyword arguments of `matplotlib.pyplot.subplots`.
+        Keyword arguments of `matplotlib.pyplot.subplots`. By default, the layout leaves room for long names.
 
     Returns
     -------
@@ -66,4 +66,5 @@ def new_axes(n_rows: int = 1, n_cols: int = 1, **figure: Any) -> NDArray[Any]:
         from matplotlib import pyplot
     except ImportError as error:
         raise ImportError('plot needs matplotlib; install it with: pip install "ranktrees[plot]"') from error
+    figure = {"layout": "constrained"} | figure
     return np.asarray(pyplot.subplots(n_rows, n_cols, squeeze=False, **figure)[1])
