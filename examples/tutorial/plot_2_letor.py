@@ -10,8 +10,8 @@ mean over five folds and with files for trec_eval.
 # %%
 # The files
 # ---------
-# Nothing is downloaded here: a set with the shape of MSLR-WEB is drawn, and dealt to five folds as MSLR-WEB is.
-# Each fold trains on three parts of the queries, stops early by the fourth, and is tested on the fifth.
+# Nothing is downloaded here: a set with the shape of MSLR-WEB is drawn, and dealt to five folds as MSLR-WEB
+# is. Each fold trains on three parts of the queries, stops early by the fourth, and is tested on the fifth.
 
 import shlex
 import subprocess
@@ -21,7 +21,23 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktrees import dump_letor, make_ranking
+from ranktrees import (
+    Ensemble,
+    LambdaMARTRanker,
+    RandomForestRanker,
+    as_measure,
+    compare,
+    dump_letor,
+    dump_trec_qrels,
+    dump_trec_run,
+    judged_rows,
+    load_letor,
+    load_letor_folds,
+    load_trec_qrels,
+    load_trec_run,
+    make_ranking,
+)
+from ranktrees.evaluation import compare_values, mean_interval, per_query_table
 
 data = make_ranking(250, "web", rows_per_query=30, n_features=46, random_state=0)
 ids = np.array([f"D{row:05}" for row in range(len(data.target))])
@@ -44,12 +60,12 @@ for path in sorted(folder.glob("Fold1/*.txt")):
 # To use a published collection, unpack it and put its folder in the place of ``folder``. Files may stay
 # compressed (``train.txt.gz``).
 #
-# - **MSLR-WEB10K, MSLR-WEB30K, LETOR 4.0**: ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and so
-#   on, as here. MQ2007 and MQ2008 write NULL for a missing value: ``missing="NULL"``, on the command line
+# - **MSLR-WEB10K, MSLR-WEB30K, LETOR 4.0**: ``Fold1/train.txt``, ``Fold1/vali.txt``, ``Fold1/test.txt`` and
+#   so on, as here. MQ2007 and MQ2008 write NULL for a missing value: ``missing="NULL"``, on the command line
 #   ``--missing NULL``.
 # - **Yahoo**: ``set1.train.txt``, ``set1.valid.txt``, ``set1.test.txt``; each set is a fold.
-# - **Istella**: without validation rows, ``parts=("train", "test")``, on the command line
-#   ``--parts train,test``, and ``encoding="latin-1"`` if ids are not UTF-8.
+# - **Istella**: without validation rows, ``parts=("train", "test")``, on the command line ``--parts
+#   train,test``, and ``encoding="latin-1"`` if ids are not UTF-8.
 
 # %%
 # On the command line
@@ -69,15 +85,16 @@ ranktrees("train Fold1 -o lambdamart.rkt --set max_iter=200 --set random_state=0
 ranktrees("train Fold1 -o forest.rkt --estimator forest --set random_state=0 --parts train")
 
 # %%
-# ``score`` writes one score per row, in the order of the rows, and ``evaluate`` compares models query by query.
+# ``score`` writes one score per row, in the order of the rows, and ``evaluate`` compares models query by
+# query.
 
 ranktrees("score lambdamart.rkt Fold1/test.txt -o scores.txt")
 print((folder / "scores.txt").read_text()[:60], "...\n")
 ranktrees("evaluate lambdamart.rkt forest.rkt --on Fold1/test.txt --measure ndcg@10 --measure map")
 
 # %%
-# ``explain`` says which features bring the first rows of a query to the top. Features have numbers, since LETOR
-# files have no names.
+# ``explain`` says which features bring the first rows of a query to the top. Features have numbers, since
+# LETOR files have no names.
 
 query = data.qid[part_of_row == 4][0]
 ranktrees(f"explain lambdamart.rkt Fold1/test.txt {query} --top 3")
@@ -89,16 +106,17 @@ ranktrees("convert lambdamart.rkt lightgbm.txt")
 ranktrees("info lightgbm.txt")
 
 # %%
-# Given the folder of all folds, and no ``-o``, ``train`` reports each fold and the mean over all test queries.
+# Given the folder of all folds, and no ``-o``, ``train`` reports each fold and the mean over all test
+# queries.
 
 ranktrees("train . --set max_iter=100 --set random_state=0")
 
 # %%
 # In Python
 # ---------
-# `~ranktrees.load_letor` reads one file. ``n_features`` is told because a file need not mention the last feature.
+# `~ranktrees.load_letor` reads one file. ``n_features`` is told because a file need not mention the last
+# feature.
 
-from ranktrees import LambdaMARTRanker, load_letor
 
 train = load_letor(folder / "Fold1/train.txt", n_features=46)
 vali = load_letor(folder / "Fold1/vali.txt", n_features=46)
@@ -118,16 +136,14 @@ print(f"test {ranker.score(test.data, test.target, qid=test.qid):.4f}")
 # %%
 # This is the model of the command line, to the last bit:
 
-from ranktrees import Ensemble
 
 print(Ensemble.load(folder / "lambdamart.rkt") == ranker.ensemble_)
 print(np.array_equal(np.loadtxt(folder / "scores.txt"), ranker.predict(test.data)))
 
 # %%
-# A measure is a string or an object, and so is what other programs report. The table has a value for each query.
+# A measure is a string or an object, and so is what other programs report. The table has a value for each
+# query.
 
-from ranktrees import RandomForestRanker, as_measure
-from ranktrees.evaluation import per_query_table
 
 forest = RandomForestRanker(random_state=0).fit(train.data, train.target, qid=train.qid)
 scores = {"LambdaMART": ranker.predict(test.data), "forest": forest.predict(test.data)}
@@ -137,9 +153,9 @@ for name in ("ndcg@10", "ndcg.trec_eval@10", "ndcg.lightgbm@10", "ndcg.xgboost@1
 per_query_table(test.target, scores, qid=test.qid, measures=["ndcg@10", "map"]).round(3).head()
 
 # %%
-# Is the difference real? `~ranktrees.compare` tests it, query by query, and the picture shows where it comes from.
+# Is the difference real? `~ranktrees.compare` tests it, query by query, and the picture shows where it comes
+# from.
 
-from ranktrees import compare
 
 result = compare(test.target, scores["LambdaMART"], scores["forest"], qid=test.qid, measure="ndcg@10")
 print(result)
@@ -152,8 +168,6 @@ axes.figure.tight_layout()
 # `~ranktrees.load_letor_folds` reads a fold when it is its turn. Papers report the mean over the folds; since
 # each query is tested once, the values of all queries can be tested together as well.
 
-from ranktrees import load_letor_folds
-from ranktrees.evaluation import compare_values, mean_interval
 
 measure = as_measure("ndcg@10")
 of_folds, of_queries = [], {"LambdaMART": [], "forest": []}
@@ -179,10 +193,9 @@ print(compare_values(of_queries["LambdaMART"], of_queries["forest"]))
 # %%
 # Runs and judgements of TREC
 # ---------------------------
-# Scores become a run, and labels become judgements, for trec_eval and for all tools that read its files. The ids
-# of the documents are those after the ``#`` of the LETOR file.
+# Scores become a run, and labels become judgements, for trec_eval and for all tools that read its files. The
+# ids of the documents are those after the ``#`` of the LETOR file.
 
-from ranktrees import dump_trec_qrels, dump_trec_run, judged_rows, load_trec_qrels, load_trec_run
 
 dump_trec_run(folder / "trees.run", ranker.predict(test.data), qid=test.qid, ids=test.ids, k=10, tag="trees")
 dump_trec_qrels(folder / "test.qrels", test.target, qid=test.qid, ids=test.ids)
@@ -190,8 +203,9 @@ for name in ("trees.run", "test.qrels"):
     print(f"{name}\n    " + "\n    ".join((folder / name).read_text().splitlines()[:3]))
 
 # %%
-# Read back, run and judgements are joined by query and document. The run holds ten rows a query; the other judged
-# documents count as not retrieved. So NDCG@10 is what it was, and AP is lower, since it looks further down.
+# Read back, run and judgements are joined by query and document. The run holds ten rows a query; the other
+# judged documents count as not retrieved. So NDCG@10 is what it was, and AP is lower, since it looks further
+# down.
 
 joined = judged_rows(load_trec_run(folder / "trees.run"), load_trec_qrels(folder / "test.qrels"))
 print(joined.head(3), "\n")

@@ -2,23 +2,40 @@
 From LightGBM, XGBoost and CatBoost
 ===================================
 
-Whole scripts before and after, in the way of estimators and in that of boosters, and what each habit meets here.
-The scripts of the other libraries run where these are installed. The guide has
-:doc:`a table of all parameters </guide/migrating>`.
+Whole scripts before and after, in the way of estimators and in that of boosters, and what each habit meets
+here. The scripts of the other libraries run where these are installed. The guide has :doc:`a table of all
+parameters </guide/migrating>`.
 """
 
 # %%
 # The rows
 # --------
-# The same rows for all: queries of 25 rows, sorted by query, as the other libraries want them. One column is a
-# category. Of 240 queries, half are for training, a quarter for early stopping, and a quarter for the test.
+# The same rows for all: queries of 25 rows, sorted by query, as the other libraries want them. One column is
+# a category. Of 240 queries, half are for training, a quarter for early stopping, and a quarter for the test.
 
+import tempfile
+import warnings
 from importlib.util import find_spec
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ranktrees import LambdaMARTRanker, make_ranking
+from ranktrees import (
+    Ensemble,
+    EnsembleRanker,
+    LambdaMARTRanker,
+    as_measure,
+    compare_to_baseline,
+    contributions,
+    dump_lightgbm,
+    load_catboost,
+    load_lightgbm,
+    load_xgboost,
+    make_ranking,
+    score_curves,
+)
 
 X, y, qid = make_ranking(240, "web", rows_per_query=25, n_features=12, random_state=0, return_X_y_qid=True)
 frame = pd.DataFrame(X, columns=[f"f{column}" for column in range(12)])
@@ -40,8 +57,9 @@ def run(script, library):
     if find_spec(library) is None:
         print(f"{library} is not installed: not run")
         return
-    name, booster, scores[name] = script()
-    boosters[name] = booster
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of what other versions of the library will do
+        name, boosters[name], scores[name] = script()
     print(f"{name}: {len(scores[name])} scores, the first is {scores[name][0]:.4f}")
 
 
@@ -94,8 +112,8 @@ def lightgbm_booster():
 run(lightgbm_booster, "lightgbm")
 
 # %%
-# After. Sizes are taken as they are, and so is ``eval_set``. What were callbacks are parameters, and one object
-# holds the parameters, the history and the model.
+# After. Sizes are taken as they are, and so is ``eval_set``. What were callbacks are parameters, and one
+# object holds the parameters, the history and the model.
 
 ranker = LambdaMARTRanker(
     measure="ndcg@10",  # eval_at
@@ -117,9 +135,7 @@ print("evals_result_ is validation_score_:", ranker.validation_score_[:3].round(
 # A query id for each row is safer than sizes: the rows may then come in any order. The model is the same.
 
 by_id = LambdaMARTRanker(**ranker.get_params())
-by_id.fit(
-    frame[train], y[train], qid=qid[train], X_val=frame[vali], y_val=y[vali], qid_val=qid[vali]
-)
+by_id.fit(frame[train], y[train], qid=qid[train], X_val=frame[vali], y_val=y[vali], qid_val=qid[vali])
 print("the same bytes:", by_id.ensemble_ == ranker.ensemble_)
 
 # %%
@@ -148,8 +164,8 @@ def xgboost_booster():
 run(xgboost_booster, "xgboost")
 
 # %%
-# After. Depth instead of leaves, and XGBoost's own variant of NDCG, if the number is to be compared. The model keeps
-# the trees up to the best round by itself.
+# After. Depth instead of leaves, and XGBoost's own variant of NDCG, if the number is to be compared. The
+# model keeps the trees up to the best round by itself.
 
 like_xgboost = LambdaMARTRanker(
     measure="ndcg.xgboost@10",
@@ -161,7 +177,9 @@ like_xgboost = LambdaMARTRanker(
     n_iter_no_change=30,
     random_state=0,
 )
-like_xgboost.fit(frame[train], y[train], qid=qid[train], eval_set=[(frame[vali], y[vali])], eval_qid=[qid[vali]])
+like_xgboost.fit(
+    frame[train], y[train], qid=qid[train], eval_set=[(frame[vali], y[vali])], eval_qid=[qid[vali]]
+)
 scores["ranktrees, as XGBoost"] = like_xgboost.predict(frame[test])
 print(f"{len(like_xgboost.ensemble_)} trees kept of {like_xgboost.n_iter_}")
 
@@ -174,7 +192,7 @@ print(f"{len(like_xgboost.ensemble_)} trees kept of {like_xgboost.n_iter_}")
 def catboost_pool():
     import catboost
 
-    numbers = frame.drop(columns="site")  # a model with categories cannot be moved
+    numbers = pd.get_dummies(frame, dtype=float)  # since a model with categories cannot be moved
     rows = catboost.Pool(numbers[train], y[train], group_id=qid[train])
     other_rows = catboost.Pool(numbers[vali], y[vali], group_id=qid[vali])
     model = catboost.CatBoost(
@@ -196,8 +214,8 @@ def catboost_pool():
 run(catboost_pool, "catboost")
 
 # %%
-# After. YetiRank is LambdaMART on scores with noise, and ``group_id`` is ``qid``. Strings need no ``cat_features``:
-# categories of a data frame are known by their type.
+# After. YetiRank is LambdaMART on scores with noise, and ``group_id`` is ``qid``. Strings need no
+# ``cat_features``: categories of a data frame are known by their type.
 
 like_catboost = LambdaMARTRanker(
     noise=1.0, measure="ndcg.catboost@10", gain="exp2", max_iter=60, learning_rate=0.1, random_state=0
@@ -210,7 +228,6 @@ print(f"{dict(zip(frame, like_catboost.feature_importances_, strict=True))['site
 # %%
 # All of them, on queries that none has seen. Scores of any library can be compared.
 
-from ranktrees import compare_to_baseline
 
 comparisons = compare_to_baseline(y[test], scores, baseline="ranktrees", qid=qid[test], measure="ndcg@10")
 print(comparisons)
@@ -218,10 +235,9 @@ print(comparisons)
 # %%
 # Take your model along
 # ---------------------
-# Fitted models and files of all three are read. Their scores are the same: to the last bit for LightGBM, to seven
-# digits for XGBoost, which adds in single precision, and but for the last bits for CatBoost.
+# Fitted models and files of all three are read. Their scores are the same: to the last bit for LightGBM, to
+# seven digits for XGBoost, which adds in single precision, and but for the last bits for CatBoost.
 
-from ranktrees import EnsembleRanker, load_catboost, load_lightgbm, load_xgboost
 
 readers = {
     "LGBMRanker": load_lightgbm,
@@ -233,18 +249,15 @@ moved = {}
 for name, booster in boosters.items():
     levels = {"site": list(frame["site"].cat.categories)} if name == "xgboost.train" else None
     moved[name] = EnsembleRanker(readers[name](booster), category_levels=levels)
-    rows = frame[test].drop(columns="site") if name == "CatBoost" else frame[test]
+    rows = pd.get_dummies(frame[test], dtype=float) if name == "CatBoost" else frame[test]
     found = moved[name].predict(rows)
     print(f"{name:15} {len(moved[name].ensemble_):4} trees, largest difference ", end="")
     print(f"{np.abs(found - scores[name]).max():.1e}")
 
 # %%
-# What was ``save_model`` is ``save``, and for LightGBM and XGBoost a model of this library can be written as theirs.
+# What was ``save_model`` is ``save``, and for LightGBM and XGBoost a model of this library can be written as
+# theirs.
 
-import tempfile
-from pathlib import Path
-
-from ranktrees import Ensemble, dump_lightgbm
 
 with tempfile.TemporaryDirectory() as folder:
     ranker.save(Path(folder, "model.rkt"))
@@ -273,10 +286,9 @@ for method, habit in (("fit", {"group_id": qid}), ("predict", {"pred_contrib": T
         print(error, "\n")
 
 # %%
-# **eval_at, label_gain.** Measures are strings or objects. Several of them, on several sets, are computed after the
-# fit: `~ranktrees.score_curves` is ``record_evaluation`` and ``plot_metric``.
+# **eval_at, label_gain.** Measures are strings or objects. Several of them, on several sets, are computed
+# after the fit: `~ranktrees.score_curves` is ``record_evaluation`` and ``plot_metric``.
 
-from ranktrees import score_curves
 
 sets = {"train": (frame[train], y[train], qid[train]), "vali": (frame[vali], y[vali], qid[vali])}
 curves = score_curves(ranker, sets, ["ndcg@1", "ndcg@10", "map"], every=5)
@@ -285,13 +297,14 @@ axes = curves.plot("ndcg@10")
 axes.figure.tight_layout()
 
 # %%
-# **Custom objective and metric.** Functions of plain arrays. The objective also gets the offsets of the queries, so
-# nothing has to be asked of a Dataset. This is the pairwise hinge, and the measure is whether the first row is good.
+# **Custom objective and metric.** Functions of plain arrays. The objective also gets the offsets of the
+# queries, so nothing has to be asked of a Dataset. This is the pairwise hinge, and the measure is whether the
+# first row is good.
 
 
 def hinge(labels, scores, offsets):
     gradients, hessians = np.zeros(len(scores)), np.zeros(len(scores))
-    for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
+    for begin, end in pairwise(offsets):
         gaps = scores[begin:end, None] - scores[begin:end]
         wrong = (labels[begin:end, None] > labels[begin:end]) & (gaps < 1)
         gradients[begin:end] = wrong.sum(axis=0) - wrong.sum(axis=1)
@@ -305,15 +318,15 @@ def first_is_good(labels, scores):
 
 own = LambdaMARTRanker(hinge, measure=first_is_good, max_iter=50, learning_rate=0.1, random_state=0)
 own.fit(frame[train], y[train], qid=qid[train], X_val=frame[vali], y_val=y[vali], qid_val=qid[vali])
-for name, model in {"hinge": own, "LambdaMART": ranker}.items():
-    value = own.set_params().score(frame[test], y[test], qid=qid[test]) if model is own else None
-    print(name, value)
+own_scores = {"hinge": own.predict(frame[test]), "LambdaMART": scores["ranktrees"]}
+for name, found in own_scores.items():
+    values = [as_measure(measure)(y[test], found, qid=qid[test]) for measure in (first_is_good, "ndcg@10")]
+    print(f"{name:11} first is good {values[0]:.3f}, NDCG@10 {values[1]:.4f}")
 
 # %%
 # **pred_contrib.** `~ranktrees.contributions` is a table, for models that were moved as well, and equals what
 # LightGBM says.
 
-from ranktrees import contributions
 
 found = contributions(moved.get("LGBMRanker", ranker), frame[test])
 if "LGBMRanker" in boosters:
@@ -329,12 +342,13 @@ rising.fit(frame[train], y[train], qid=qid[train])
 one = frame[test].head(1)
 ladder = pd.concat([one.assign(f0=value) for value in np.quantile(frame["f0"], [0.1, 0.3, 0.5, 0.7, 0.9])])
 print("scores while f0 rises: ", rising.predict(ladder).round(3))
-print("scores, site by site:  ", end="")
-print(dict(zip(frame["site"].cat.categories, rising.predict(pd.concat([one.assign(site=pd.Categorical([each], frame["site"].cat.categories)) for each in frame["site"].cat.categories])).round(3).tolist(), strict=True)))
+sites = frame["site"].cat.categories
+everywhere = pd.concat([one] * len(sites)).assign(site=pd.Categorical(sites))
+print("scores of the same row:", dict(zip(sites, rising.predict(everywhere).round(3).tolist(), strict=True)))
 
 # %%
-# **Weights per query.** XGBoost takes a weight for each query, CatBoost ``group_weight``. Here each row has its
-# query's. A length that does not fit is refused, and the answer tells how to repeat them.
+# **Weights per query.** XGBoost takes a weight for each query, CatBoost ``group_weight``. Here each row has
+# its query's. A length that does not fit is refused, and the answer tells how to repeat them.
 
 weights = np.linspace(0.5, 1.5, 120)
 try:
