@@ -30,11 +30,12 @@ from ranktrees import (
 from ranktrees.displays import PositionBiasDisplay
 from ranktrees.inspection import position_bias
 
-X, y, qid = make_ranking(500, rows_per_query=20, n_features=20, random_state=0, return_X_y_qid=True)
+SEED = 0  # another number draws other data
+X, y, qid = make_ranking(500, rows_per_query=20, n_features=20, random_state=SEED, return_X_y_qid=True)
 few, train, test = qid < 8, qid < 200, qid >= 200
 first = LambdaMARTRanker(max_iter=20, random_state=0).fit(X[few], y[few], qid=qid[few])
 scores = first.predict(X[train])
-rng = np.random.default_rng(0)
+rng = np.random.default_rng(SEED)
 sessions = []
 for number in range(8):
     shown_by = scores + 0.5 * scores.std() * rng.normal(size=len(scores))
@@ -212,7 +213,7 @@ drawn = make_clicks(y[test], qid=qid[test], scores=before, n_sessions=5, random_
 judged = scores["clicked"] | {"first ranker": before, "labels": labels}
 by_clicks = {name: measure(drawn.target, found[drawn.rows], qid=drawn.qid) for name, found in judged.items()}
 by_labels = {name: measure(y[test], found, qid=qid[test]) for name, found in judged.items()}
-pd.DataFrame({"NDCG@10 of clicks": by_clicks, "of labels": by_labels}).round(4)
+print(pd.DataFrame({"NDCG@10 of clicks": by_clicks, "of labels": by_labels}).round(4))
 
 # %%
 # What to do

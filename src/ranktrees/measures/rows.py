@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from ranktrees.rows import (
     query_offsets,
     require_finite_sum,
 )
-from ranktrees.rows.values import array_of, is_date, refuse_lazy
+from ranktrees.rows.values import array_of, as_seen, is_date, refuse_lazy
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 def numbers_in(name: str, values: Any, of: str = "row") -> np.ndarray:
     """Return numbers of any shape as float64; masked ones become NaN."""
     refuse_lazy(values, name, "an array or a column")
+    if isinstance(values, Mapping) or {"query", "id"} <= {*getattr(values, "columns", ())}:
+        raise ValueError(
+            f"{name} must be numbers, one per {of}, not {as_seen(values)}: runs and judgements are joined "
+            "by judged_rows(run, qrels), whose columns label, score and query are what measures take"
+        )
     try:
         given = array_of(values, np.asanyarray)
         if given.dtype.kind == "c":
@@ -62,6 +69,12 @@ def column(name: str, values: Any, finite: bool = True) -> np.ndarray:
     if np.ndim(values) != 1:
         raise ValueError(
             f"{name} must have one dimension, got shape {np.shape(values)}: pass a column, or ravel it"
+        )
+    if name == "y_score" and getattr(values, "name", None) == "rank":
+        warn(
+            'y_score is a column "rank", of which the lowest is the best, but the highest score ranks first: '
+            "pass the scores, or minus the ranks.",
+            FitWarning,
         )
     wrong = ~np.isfinite(numbers) if finite else np.isnan(numbers)
     if wrong.any():
