@@ -39,7 +39,7 @@ from ranktrees import (
 )
 from ranktrees.evaluation import compare_values, mean_interval, per_query_table
 
-data = make_ranking(250, "web", rows_per_query=30, n_features=46, random_state=0)
+data = make_ranking(200, "web", rows_per_query=20, n_features=46, random_state=0)
 ids = np.array([f"D{row:05}" for row in range(len(data.target))])
 part_of_row = data.qid % 5
 temporary = tempfile.TemporaryDirectory()
@@ -81,8 +81,8 @@ def ranktrees(command):
     print(subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout)
 
 
-ranktrees("train Fold1 -o lambdamart.rkt --set max_iter=200 --set random_state=0")
-ranktrees("train Fold1 -o forest.rkt --estimator forest --set random_state=0 --parts train")
+ranktrees("train Fold1 -o lambdamart.rkt --set max_iter=100 --set random_state=0")
+ranktrees("train Fold1/train.txt -o forest.rkt -e forest --set n_estimators=50 --set random_state=0")
 
 # %%
 # ``score`` writes one score per row, in the order of the rows, and ``evaluate`` compares models query by
@@ -127,7 +127,7 @@ for name, part in {"train": train, "vali": vali, "test": test}.items():
 # %%
 # With validation rows, the fit follows ``measure`` on them and keeps the trees up to its best value.
 
-ranker = LambdaMARTRanker(measure="ndcg@10", max_iter=200, random_state=0)
+ranker = LambdaMARTRanker(measure="ndcg@10", max_iter=100, random_state=0)
 ranker.fit(train.data, train.target, qid=train.qid, X_val=vali.data, y_val=vali.target, qid_val=vali.qid)
 print(f"{ranker.n_iter_} trees grown, the first {ranker.best_iteration_} kept")
 print(f"NDCG@10: vali {ranker.validation_score_.max():.4f}, ", end="")
@@ -145,7 +145,7 @@ print(np.array_equal(np.loadtxt(folder / "scores.txt"), ranker.predict(test.data
 # query.
 
 
-forest = RandomForestRanker(random_state=0).fit(train.data, train.target, qid=train.qid)
+forest = RandomForestRanker(50, random_state=0).fit(train.data, train.target, qid=train.qid)
 scores = {"LambdaMART": ranker.predict(test.data), "forest": forest.predict(test.data)}
 for name in ("ndcg@10", "ndcg.trec_eval@10", "ndcg.lightgbm@10", "ndcg.xgboost@10", "err@10", "map", "p@5"):
     values = (as_measure(name)(test.target, each, qid=test.qid) for each in scores.values())
@@ -176,7 +176,7 @@ for fold in load_letor_folds(folder):
     validation = {"X_val": fold.vali.data, "y_val": fold.vali.target, "qid_val": fold.vali.qid}
     models = {
         "LambdaMART": LambdaMARTRanker(max_iter=100, random_state=0).fit(X, y, qid=qid, **validation),
-        "forest": RandomForestRanker(random_state=0).fit(X, y, qid=qid),
+        "forest": RandomForestRanker(50, random_state=0).fit(X, y, qid=qid),
     }
     scores = {name: model.predict(fold.test.data) for name, model in models.items()}
     table = per_query_table(fold.test.target, scores, qid=fold.test.qid)

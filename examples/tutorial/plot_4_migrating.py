@@ -246,6 +246,8 @@ readers = {
     "CatBoost": load_catboost,
 }
 moved = {}
+if not boosters:
+    print("none of the three is installed")
 for name, booster in boosters.items():
     levels = {"site": list(frame["site"].cat.categories)} if name == "xgboost.train" else None
     moved[name] = EnsembleRanker(readers[name](booster), category_levels=levels)
