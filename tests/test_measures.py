@@ -1348,6 +1348,15 @@ def test_runs_and_judgements_are_no_numbers():
             NDCG(values, [1.0])
 
 
+def test_labels_and_scores_that_are_exchanged():
+    labels, scores = np.arange(12) % 3, np.linspace(0.1, 0.9, 12)
+    with pytest.warns(FitWarning, match="y_true holds fractions only, and y_score grades only"):
+        NDCG(scores, labels, qid=np.zeros(12))
+    NDCG(labels, scores, qid=np.zeros(12))
+    NDCG(scores, np.ones(12), qid=np.zeros(12))  # labels may be fractions
+    NDCG(np.append(scores, 1), np.append(labels, 1), qid=np.zeros(13))
+
+
 def test_ranks_are_no_scores():
     ranks = pd.Series([1.0, 2.0], name="rank")
     with pytest.warns(FitWarning, match='y_score is a column "rank", of which the lowest is the best'):

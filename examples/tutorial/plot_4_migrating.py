@@ -214,8 +214,8 @@ def catboost_pool():
 run(catboost_pool, "catboost")
 
 # %%
-# After. YetiRank is LambdaMART on scores with noise, and ``group_id`` is ``qid``. Strings need no
-# ``cat_features``: categories of a data frame are known by their type.
+# After. YetiRank is LambdaMART on scores with noise, and ``group_id`` is ``qid``. Categories need no
+# ``cat_features``: those of a data frame are known by their type.
 
 like_catboost = LambdaMARTRanker(
     noise=1.0, measure="ndcg.catboost@10", gain="exp2", max_iter=60, learning_rate=0.1, random_state=0
@@ -324,6 +324,21 @@ own_scores = {"hinge": own.predict(frame[test]), "LambdaMART": scores["ranktrees
 for name, found in own_scores.items():
     values = [as_measure(measure)(y[test], found, qid=qid[test]) for measure in (first_is_good, "ndcg@10")]
     print(f"{name:11} first is good {values[0]:.3f}, NDCG@10 {values[1]:.4f}")
+
+# %%
+# A function in the order of another library, or one that expects sizes, is refused rather than called with
+# what it would take for something else. So are names of other libraries' metrics, and lists of them.
+
+
+def objective(y_true, y_pred, group):
+    return y_pred - y_true, np.ones(len(y_true))
+
+
+for habit in ({"loss": objective}, {"measure": "NDCG:top=10;type=Exp"}, {"measure": ["ndcg@1", "ndcg@10"]}):
+    try:
+        LambdaMARTRanker(**habit).fit(frame[train], y[train], qid=qid[train])
+    except ValueError as error:
+        print(error, "\n")
 
 # %%
 # **pred_contrib.** `~ranktrees.contributions` is a table, for models that were moved as well, and equals what

@@ -94,6 +94,11 @@ def checked_rows(
     for name, values in n_rows_of.items():
         if len(values) != n:
             raise ValueError(f"{name} has {len(values)} rows, but y_true has {n}: pass one score per label")
+        if name != "X" and n >= 10 and not _are_whole(labels).any() and _are_grades(values):
+            warn(
+                f"y_true holds fractions only, and {name} grades only: labels come first, and scores second.",
+                FitWarning,
+            )
     if qid is None:
         qid = qid_of(y_true)
     order, offsets = (None, np.array([0, n])) if qid is None else query_offsets(qid, n)
@@ -109,6 +114,15 @@ def checked_rows(
         require_finite_sum(weights, "sample_weight")
         weights = arranged(order, weights)
     return arranged(order, labels), order, offsets, weights
+
+
+def _are_whole(numbers: np.ndarray) -> np.ndarray:
+    return numbers == np.rint(numbers)
+
+
+def _are_grades(numbers: np.ndarray) -> bool:
+    """Whether these are what labels usually are: a few whole numbers from 0 on, and not all the same."""
+    return bool((numbers >= 0).all() and _are_whole(numbers).all()) and 1 < len(np.unique(numbers)) <= 32
 
 
 def arranged(order: np.ndarray | None, values: np.ndarray) -> np.ndarray:
