@@ -206,7 +206,7 @@ def refuse_others(data: bytes, library: str, expected: str) -> None:
 def require_path_of(model: Any, expected: str) -> None:
     """Raise if it is no path, or if it is what should be in the file."""
     require_path(model, "model", expected)
-    if isinstance(model, str) and ("\n" in model or model.lstrip().startswith("{")):
+    if isinstance(model, str) and ("\n" in model or model.startswith('{"')):
         raise ValueError(
             f"model is a text of {len(model)} characters; expected the path of {expected}: write it to a "
             "file, or pass the model itself."
