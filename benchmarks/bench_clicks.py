@@ -52,7 +52,7 @@ def data_of(seed, options):
     if options.logger == "weak":
         weak = LambdaMARTRanker(max_iter=20, random_state=0).fit(X[few], y[few], qid=qid[few])
         scores = weak.predict(X[shown])
-    log = make_clicks(y[shown], qid[shown], scores, n_sessions=options.sessions, random_state=seed)
+    log = make_clicks(y[shown], scores, qid=qid[shown], n_sessions=options.sessions, random_state=seed)
     return (X[shown], y[shown], qid[shown]), log, (X[~shown], y[~shown], qid[~shown])
 
 

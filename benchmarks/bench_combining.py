@@ -40,7 +40,7 @@ def compare_with_grid(measures, n_weights, n_jobs):
         a, b = (ranker.fit(*train[:2], qid=train[2]).predict(X) for ranker in rankers)
         for measure in map(as_measure, measures):
             for form in ("convex", "additive"):
-                curve = optimal_weight(a, b, y, qid=qid, measure=measure, form=form, n_jobs=n_jobs)
+                curve = optimal_weight(y, a, b, qid=qid, measure=measure, form=form, n_jobs=n_jobs)
                 weights = np.linspace(*curve.weights[[0, -1]], n_weights)
                 left = 1.0 - weights if form == "convex" else np.ones(n_weights)
                 values = [
@@ -72,7 +72,7 @@ def main():
     for measure in options.measures:
         for form in ("convex", "additive"):
             started = time.perf_counter()
-            curve = optimal_weight(a, b, labels, qid=qid, measure=measure, form=form, n_jobs=options.jobs)
+            curve = optimal_weight(labels, a, b, qid=qid, measure=measure, form=form, n_jobs=options.jobs)
             seconds = time.perf_counter() - started
             alone = [curve.measure(labels, scores, qid=qid) for scores in (a, b)]
             print(

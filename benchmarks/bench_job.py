@@ -285,7 +285,7 @@ def write(path, parts, size=None):
     with opened(path, "wb") as to, opened(without_qid(path), "wb") as plain:
         for X, y, qid in parts:
             text = io.BytesIO()
-            dump_letor(text, X, y, qid, keep_zeros=True)
+            dump_letor(X, y, text, qid=qid, keep_zeros=True)
             to.write(text.getbuffer())
             plain.writelines(QID.sub(b"", line, count=1) for line in io.BytesIO(text.getbuffer()))
             sizes += data.sizes(qid).tolist()

@@ -45,7 +45,7 @@ def contenders(X, y, qid, path, threads):
     """What is timed, by its name; each writes and reads a file of its own."""
     theirs = f"{path}.theirs"
     writing = {
-        f"ranktrees, threads: {n}": partial(on, n, partial(dump_letor, path, X, y, qid, keep_zeros=True))
+        f"ranktrees, threads: {n}": partial(on, n, partial(dump_letor, X, y, path, qid=qid, keep_zeros=True))
         for n in threads
     }
     writing["scikit-learn"] = partial(dump_svmlight_file, X, y, theirs, query_id=qid, zero_based=False)

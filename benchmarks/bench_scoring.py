@@ -82,7 +82,7 @@ def load_ensemble(folder, n_threads):
     from ranktrees.model.ensemble import Ensemble
 
     ensemble = Ensemble.load(folder / "model.ranktrees")
-    return lambda X: ensemble.predict(X, n_threads)
+    return lambda X: ensemble.predict(X, n_jobs=n_threads)
 
 
 def load_ensemble_twice(folder, n_threads):
@@ -91,7 +91,7 @@ def load_ensemble_twice(folder, n_threads):
 
     ensemble = Ensemble.load(folder / "model.ranktrees")
     ensemble = ensemble.extend(ensemble)
-    return lambda X: ensemble.predict(X, n_threads)
+    return lambda X: ensemble.predict(X, n_jobs=n_threads)
 
 
 def load_estimator(folder, n_threads):

@@ -49,7 +49,7 @@ def all_models(n_queries, draw):
         return background.refit_leaves(X[ours], y[ours], qid=qid[ours], decay=decay).predict(X)
 
     theirs, alone = background.predict(X), boosted(None)
-    weight = optimal_weight(theirs[validation], alone[validation], y[validation], qid=qid[validation]).weight
+    weight = optimal_weight(y[validation], theirs[validation], alone[validation], qid=qid[validation]).weight
     return {
         "background": theirs,
         "in-domain": alone,

@@ -20,7 +20,9 @@ from ranktrees import LambdaMARTRanker, compare, make_clicks, make_ranking
 X, y, qid = make_ranking(400, rows_per_query=20, n_features=20, random_state=0, return_X_y_qid=True)
 few, train, test = qid < 10, qid < 200, qid >= 200
 first = LambdaMARTRanker(max_iter=20, random_state=0).fit(X[few], y[few], qid=qid[few])
-log = make_clicks(y[train], qid[train], first.predict(X[train]), n_sessions=20, n_shown=10, random_state=0)
+log = make_clicks(
+    y[train], first.predict(X[train]), qid=qid[train], n_sessions=20, n_shown=10, random_state=0
+)
 clicks = {"X": X[train][log.rows], "y": log.target, "qid": log.qid}
 
 # %%

@@ -40,8 +40,8 @@ def scores(X):
 # The curve has a step at each weight at which the ranking of some query changes within the first ten rows.
 # Where the curve is high on the queries that find the weight, it is high on the others as well.
 
-found = optimal_weight(*scores(X_find), y_find, qid=qid_find)
-tested = optimal_weight(*scores(X_test), y_test, qid=qid_test)
+found = optimal_weight(y_find, *scores(X_find), qid=qid_find)
+tested = optimal_weight(y_test, *scores(X_test), qid=qid_test)
 
 figure, axis = plt.subplots(figsize=(6, 3.2), layout="constrained")
 found.plot(axis, label="queries that find it")

@@ -54,4 +54,4 @@ plt.show()
 # The score of a row that was dropped is that of the trees it has seen. ``rank`` puts such rows behind those
 # that stayed in longer.
 
-print(ranker.rank(X[test], qid[test], k=3, early_exit=picked.early_exit).head(6).round(2))
+print(ranker.rank(X[test], qid=qid[test], k=3, early_exit=picked.early_exit).head(6).round(2))

@@ -44,10 +44,10 @@ plt.show()
 # relevant at all, keeps rising for a while.
 
 ranker.set_params(early_stopping=False).fit(X_train, y_train, qid=qid_train)
-validation = {"validation": (X_val, y_val, qid_val)}
-curves = score_curves(ranker, validation, ["ndcg@10", "ndcg@1", "err", "map"], every=5)
+measures = ["ndcg@10", "ndcg@1", "err", "map"]
+curves = score_curves(ranker, X_val, y_val, qid=qid_val, measure=measures, every=5)
 figure, all_axes = plt.subplots(2, 2, figsize=(7, 5), sharex=True, layout="constrained")
-for axes, measure in zip(all_axes.flat, ["ndcg@10", "ndcg@1", "err", "map"], strict=True):
+for axes, measure in zip(all_axes.flat, measures, strict=True):
     curves.plot(measure, axes)
 plt.show()
 print(curves)

@@ -82,7 +82,7 @@ plt.show()
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
 RelevanceCalibrationDisplay.from_estimator(regressor, **test_rows, ref_line=True, ax=left)
-log = make_clicks(y[train], qid[train], n_sessions=10, random_state=0)
+log = make_clicks(y[train], qid=qid[train], n_sessions=10, random_state=0)
 of_clicks = LambdaMARTRanker(max_iter=30, random_state=0).fit(
     X[train][log.rows], log.target, qid=log.qid, position=log.position
 )

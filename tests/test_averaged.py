@@ -109,7 +109,7 @@ def test_is_one_ensemble(rows, fitted, tmp_path):
     dump_lightgbm(fitted, tmp_path / "model.txt")
     imported = EnsembleRanker(load_lightgbm(tmp_path / "model.txt")).predict(X)
     np.testing.assert_allclose(imported - imported[0], scores - scores[0], atol=1e-9)
-    assert len(fitted.rank(X, qid, k=3)) == 180
+    assert len(fitted.rank(X, qid=qid, k=3)) == 180
     assert fitted.feature_importances_.sum() == pytest.approx(1.0)
 
 

@@ -464,8 +464,8 @@ def test_letor_files_are_read_as_load_letor_reads_them(ranking, tmp_path):
     X, y, qid = np.nan_to_num(ranking[0]), *ranking[1:]
     X[:400, 4:] = 0  # the first file ends at an earlier feature
     paths = [tmp_path / "part1.txt.gz", tmp_path / "part2.txt"]
-    dump_letor(paths[0], X[:390, :4], y[:390], qid[:390])
-    dump_letor(paths[1], X[390:], y[390:], qid[390:])
+    dump_letor(X[:390, :4], y[:390], paths[0], qid=qid[:390])
+    dump_letor(X[390:], y[390:], paths[1], qid=qid[390:])
     parts = [load_letor(path, n_features=6, return_X_y_qid=True) for path in paths]
     for batch_rows in (1, 395, 10**9):
         batches = list(Batches.from_letor(paths, batch_rows=batch_rows))
@@ -616,7 +616,7 @@ def test_files_without_rows_are_passed_over_among_others_and_named_where_there_a
         paths[0].write_bytes(b"# nothing\n")
         rows[:n_rows].to_parquet(paths[1])
         np.savez(paths[2], X=X[:n_rows], y=y[:n_rows], qid=qid[:n_rows])
-    dump_letor(full[0], X, y, qid)
+    dump_letor(X, y, full[0], qid=qid)
     sources = {
         Batches.from_letor: ({"absent": np.nan}, "0.txt and 1 more hold no rows; expected lines such as"),
         Batches.from_parquet: (

@@ -23,7 +23,7 @@ from ranktrees.evaluation import per_query_table
 def test_rows_are_those_of_a_sort(k):
     rng = np.random.default_rng(0)
     qid, scores = rng.choice(list("abcde"), 60), rng.integers(0, 5, 60).astype(float)
-    table = best_rows(scores, qid, k)
+    table = best_rows(scores, qid=qid, k=k)
     assert list(table) == ["query", "row", "rank", "score"]
     expected = []
     for query in dict.fromkeys(qid):
@@ -35,19 +35,19 @@ def test_rows_are_those_of_a_sort(k):
 def test_ids_come_along():
     scores = pd.Series([0.1, 0.3, 0.2], index=pd.Index([7, 7, 8], name="qid"))
     assert best_rows(scores, k=1)["row"].tolist() == [1, 2]
-    halves = best_rows(scores.to_numpy(), np.array([0.5, 0.5, 2], np.float16), k=1)
+    halves = best_rows(scores.to_numpy(), qid=np.array([0.5, 0.5, 2], np.float16), k=1)
     assert halves["query"].tolist() == [0.5, 2]
 
 
 def test_queries_that_are_no_utf8():
-    table = best_rows([0.1, 0.3], ["\udce9", "b"])
-    assert list(table["query"]) == list(per_query_table([1, 1], {"": [0, 0]}, ["\udce9", "b"]).index)
+    table = best_rows([0.1, 0.3], qid=["\udce9", "b"])
+    assert list(table["query"]) == list(per_query_table([1, 1], {"": [0, 0]}, qid=["\udce9", "b"]).index)
     assert list(table["query"]) == ["\udce9", "b"]
 
 
 def test_a_series_of_scores_gives_its_index_to_the_table():
     scores = pd.Series([0.1, 0.3, 0.2], index=pd.Index(["x", "y", "z"], name="document"))
-    table = best_rows(scores, [7, 7, 8], k=1)
+    table = best_rows(scores, qid=[7, 7, 8], k=1)
     pd.testing.assert_index_equal(table.index, pd.Index(["y", "z"], name="document"))
 
 
@@ -74,7 +74,7 @@ def test_a_series_of_scores_gives_its_index_to_the_table():
     ids=str,
 )
 def test_ids_of_documents_of_any_kind(ids):
-    table = best_rows([0.1, 0.3, 0.2], [7, 7, 8], ids=ids)
+    table = best_rows([0.1, 0.3, 0.2], qid=[7, 7, 8], ids=ids)
     assert list(table) == ["query", "row", "id", "rank", "score"]
     plain = ids.to_pylist() if hasattr(ids, "to_pylist") else list(ids)
     assert list(table["id"]) == [plain[1], plain[0], plain[2]]
@@ -100,13 +100,13 @@ def test_ids_of_documents_of_any_kind(ids):
 )
 def test_ids_of_documents_that_are_refused(ids, said):
     with pytest.raises(ValueError, match=said):
-        best_rows([0.1, 0.3, 0.2], [7, 7, 8], ids=ids)
+        best_rows([0.1, 0.3, 0.2], qid=[7, 7, 8], ids=ids)
 
 
 def test_ids_of_documents_in_another_order():
     scores, ids = pd.Series([0.1, 0.3, 0.2]), pd.Series(["a", "b", "c"], index=[2, 1, 0])
-    with pytest.warns(FitWarning, match="the index of ids is that of scores in another order"):
-        assert list(best_rows(scores, [7, 7, 7], ids=ids)["id"]) == ["b", "c", "a"]
+    with pytest.warns(FitWarning, match="the index of ids is that of y_score in another order"):
+        assert list(best_rows(scores, qid=[7, 7, 7], ids=ids)["id"]) == ["b", "c", "a"]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_ids_of_documents_in_another_order():
         (1.0, {"qid": [0]}, r"shape \(\); expected a finite number for each row"),
         ([1.0, np.nan], {"qid": [0, 0]}, "not all are finite"),
         (np.ma.array([1.0, 2.0], mask=[0, 1]), {"qid": [0, 0]}, "not all are finite"),
-        (["a", "b"], {"qid": [0, 0]}, "scores must be numbers, one per row: could not convert string"),
+        (["a", "b"], {"qid": [0, 0]}, "y_score must be numbers, one per row: could not convert string"),
         ([1.0], {}, "best_rows needs qid="),
         ([1.0], {"qid": [0], "k": 0}, "k=0; expected the number"),
         ([1.0], {"qid": [0, 1]}, "qid"),
@@ -135,14 +135,14 @@ def test_every_ranker_tells_the_best_rows():
         BlendRanker([("line", LinearRegression()), ("trees", LambdaMARTRanker(max_iter=3))], cv=2),
     ):
         model.fit(X, y, qid=qid)
-        pd.testing.assert_frame_equal(model.rank(X, qid, k=2), best_rows(model.predict(X), qid, k=2))
+        pd.testing.assert_frame_equal(model.rank(X, qid=qid, k=2), best_rows(model.predict(X), qid=qid, k=2))
         rows = pd.DataFrame(X, index=pd.Index(qid, name="qid"))
         scores = pd.Series(model.predict(X), rows.index)
         pd.testing.assert_frame_equal(model.rank(rows, k=2), best_rows(scores, k=2))
         ids = np.arange(len(X)) + 500
-        expected = best_rows(model.predict(X), qid, 2, ids=ids)
-        pd.testing.assert_frame_equal(model.rank(X, qid, 2, ids=ids), expected)
+        expected = best_rows(model.predict(X), qid=qid, k=2, ids=ids)
+        pd.testing.assert_frame_equal(model.rank(X, qid=qid, k=2, ids=ids), expected)
         with pytest.raises(ValueError, match="ids has length 1; expected one document id per row, 300"):
-            model.rank(X, qid, ids=[1])
+            model.rank(X, qid=qid, ids=[1])
         with pytest.raises(ValueError, match="disagree"):
-            model.rank(rows, np.roll(qid, 3))
+            model.rank(rows, qid=np.roll(qid, 3))

@@ -167,7 +167,7 @@ def test_measures_rank_by_the_odds(rows):
 def test_rank_and_early_exit(rows):
     X, relevant, qid = rows
     model = make().fit(X, relevant, qid=qid)
-    ranks = model.rank(X, qid, k=1)
+    ranks = model.rank(X, qid=qid, k=1)
     np.testing.assert_array_equal(ranks["score"], model.decision_function(X)[ranks["row"]])
     scores, saved = model.decision_function(
         X, qid=qid, early_exit=EarlyExit(every=2, drop=0.5), return_saved=True
@@ -418,7 +418,7 @@ def test_errors_are_those_of_probabilities_in_every_way():
     assert model.score(X, y, qid=qid) == pytest.approx(expected)
     labels = pd.Series(y, index=pd.Index(qid, name="qid"))
     assert query_scorer("rmse")(model, X, labels) == pytest.approx(expected)
-    curves = score_curves(model, {"all": (X, y, qid)}, ["auc", "rmse", "ndcg"])
+    curves = score_curves(model, sets={"all": (X, y, qid)}, measure=["auc", "rmse", "ndcg"])
     assert curves["all", "rmse"][-1] == pytest.approx(-expected)
     assert [str(measure) for _, measure in curves.values] == ["AUC", "RMSE", "NDCG"]
     log_odds = model.decision_function(X)
@@ -559,7 +559,7 @@ def test_what_takes_one_score_per_row_is_refused_for_several_classes(grades, tmp
     X, y, qid = grades
     model = make().fit(X, y, qid=qid)
     for use in (
-        lambda: model.rank(X, qid),
+        lambda: model.rank(X, qid=qid),
         lambda: model.save(tmp_path / "model"),
         lambda: model.refit_leaves(X, y, qid=qid),
         lambda: model.decision_function(X, qid=qid, early_exit=EarlyExit(every=2, drop=0.5)),

@@ -141,7 +141,7 @@ def simulated(seed, logger, n_queries=200, n_sessions=20):
         few = qid < n_queries // 20
         weak = LambdaMARTRanker(max_iter=20, random_state=0).fit(X[few], y[few], qid=qid[few])
         scores = weak.predict(X[train])
-    log = make_clicks(y[train], qid[train], scores, n_sessions=n_sessions, random_state=seed)
+    log = make_clicks(y[train], scores, qid=qid[train], n_sessions=n_sessions, random_state=seed)
     return (X[train], y[train], qid[train]), log, (X[~train], y[~train], qid[~train])
 
 
@@ -357,8 +357,8 @@ def test_sessions_show_the_best_rows_once(seed, n_sessions, n_shown, at_random):
     rng = np.random.default_rng(seed)
     qid, y = rng.integers(0, 6, 40), rng.integers(0, 4, 40)
     scores = None if at_random else rng.permutation(40) / 7
-    log = make_clicks(y, qid, scores, n_sessions=n_sessions, n_shown=n_shown, random_state=seed)
-    again = make_clicks(y, qid, scores, n_sessions=n_sessions, n_shown=n_shown, random_state=seed)
+    log = make_clicks(y, scores, qid=qid, n_sessions=n_sessions, n_shown=n_shown, random_state=seed)
+    again = make_clicks(y, scores, qid=qid, n_sessions=n_sessions, n_shown=n_shown, random_state=seed)
     np.testing.assert_array_equal(log.target, again.target)
     assert log.qid.max() + 1 == n_sessions * len(np.unique(qid))
     for session in range(log.qid.max() + 1):
@@ -374,7 +374,12 @@ def test_sessions_show_the_best_rows_once(seed, n_sessions, n_shown, at_random):
 def test_clicks_are_as_frequent_as_the_model_says():
     y = np.tile([0, 1, 2], 20000)
     log = make_clicks(
-        y, np.repeat(np.arange(20000), 3), n_shown=3, propensities=[0.9, 0.5, 0.2], noise=0.1, random_state=0
+        y,
+        qid=np.repeat(np.arange(20000), 3),
+        n_shown=3,
+        propensities=[0.9, 0.5, 0.2],
+        noise=0.1,
+        random_state=0,
     )
     for position, looked_at in enumerate([0.9, 0.5, 0.2], 1):
         for label, relevance in enumerate([0.1, 0.1 + 0.9 / 3, 1.0]):
@@ -385,7 +390,7 @@ def test_clicks_are_as_frequent_as_the_model_says():
 @pytest.mark.parametrize("best", [0.5, 1, 1100])
 def test_the_best_label_is_always_clicked_where_there_is_no_noise(best):
     y = np.tile([0, best], 50)
-    log = make_clicks(y, np.zeros(100), n_shown=100, propensities=np.ones(100), noise=0, random_state=0)
+    log = make_clicks(y, qid=np.zeros(100), n_shown=100, propensities=np.ones(100), noise=0, random_state=0)
     assert (log.target == (y[log.rows] > 0)).all()
 
 
@@ -395,7 +400,7 @@ def test_the_best_label_is_always_clicked_where_there_is_no_noise(best):
         ({"y": [0, -1]}, "y holds -1"),
         ({"y": ["a", "b"]}, "y must be numbers"),
         ({"qid": [1]}, "qid has length 1"),
-        ({"scores": [1.0]}, "scores has length 1"),
+        ({"y_score": [1.0]}, "y_score has length 1"),
         ({"n_sessions": 0}, "n_sessions=0"),
         ({"n_shown": 1.5}, "n_shown=1.5"),
         ({"noise": 1.5}, "noise=1.5"),
@@ -412,7 +417,7 @@ def test_make_clicks_refuses(wrong, message):
         make_clicks(**{"y": [0, 1], "qid": [0, 0], "n_shown": 2, **wrong})
 
 
-@pytest.mark.parametrize("argument", ["y", "scores", "propensities"])
+@pytest.mark.parametrize("argument", ["y", "y_score", "propensities"])
 @pytest.mark.parametrize(
     ("values", "message"),
     [

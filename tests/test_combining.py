@@ -106,9 +106,9 @@ def test_every_weight_by_fractions(part):
             values = values_of(measure, y, ranks, qid, sample_weight)
             if np.isnan(values).all():
                 with pytest.raises(ValueError, match="not defined"):
-                    optimal_weight(a, b, y, sample_weight=sample_weight, **settings)
+                    optimal_weight(y, a, b, sample_weight=sample_weight, **settings)
                 continue
-            curve = optimal_weight(a, b, y, sample_weight=sample_weight, **settings)
+            curve = optimal_weight(y, a, b, sample_weight=sample_weight, **settings)
             np.testing.assert_allclose(curve(weights), values, rtol=1e-12, atol=1e-12)
             assert curve(curve.weight) == curve.value
             sign = 1 if measure.greater_is_better else -1
@@ -123,7 +123,7 @@ def test_lines_that_meet_by_fractions(data):
     a, b, y = (np.array(data.draw(whole)) for _ in range(3))
     form, measure = data.draw(st.sampled_from(["convex", "additive"])), DCG @ 2
     qid, interval = np.zeros(n), (0.0, 1.0)
-    curve = optimal_weight(a, b, y, measure=measure(empty_query=0), form=form, interval=interval)
+    curve = optimal_weight(y, a, b, measure=measure(empty_query=0), form=form, interval=interval)
     weights = weights_to_try(a, b, qid, form, *interval)
     values = values_of(measure, y, [ranks_at(a, b, qid, weight, form) for weight in weights], qid)
     np.testing.assert_allclose(curve(weights), values, atol=1e-12)
@@ -149,14 +149,14 @@ def bits(curve):
 def test_same_bits_for_any_threads_order_and_strips(measure, form, monkeypatch):
     a, b, y, qid = noisy()
     settings = {"measure": measure, "form": form}
-    curve = optimal_weight(a, b, y, qid=qid, n_jobs=1, **settings)
-    assert bits(optimal_weight(a, b, y, qid=qid, n_jobs=3, **settings)) == bits(curve)
+    curve = optimal_weight(y, a, b, qid=qid, n_jobs=1, **settings)
+    assert bits(optimal_weight(y, a, b, qid=qid, n_jobs=3, **settings)) == bits(curve)
     order = np.random.default_rng(1).permutation(len(y))
-    mixed = optimal_weight(a[order], b[order], y[order], qid=qid[order], **settings)
+    mixed = optimal_weight(y[order], a[order], b[order], qid=qid[order], **settings)
     assert bits(mixed)[2] == bits(curve)[2]
     np.testing.assert_allclose(mixed.values, curve.values, rtol=0, atol=1e-12)
     monkeypatch.setattr(combining, "AT_ONCE", 500)
-    in_strips = optimal_weight(a, b, y, qid=qid, n_jobs=2, **settings)
+    in_strips = optimal_weight(y, a, b, qid=qid, n_jobs=2, **settings)
     if measure != "err":  # whose chance to get to a rank is a product, rounded on the way
         assert bits(in_strips) == bits(curve)
     np.testing.assert_allclose(in_strips.value, curve.value, rtol=1e-14)
@@ -165,7 +165,7 @@ def test_same_bits_for_any_threads_order_and_strips(measure, form, monkeypatch):
 def test_long_query_of_every_measure_is_the_measure_at_middles():
     a, b, y, qid = noisy(2, 300, decimals=8)
     for name in ("ndcg", "ndcg@10", "err", "map", "auc", "mrr", "kendall_tau"):
-        curve = optimal_weight(a, b, y, qid=qid, measure=name)
+        curve = optimal_weight(y, a, b, qid=qid, measure=name)
         middles = (curve.weights[1:] + curve.weights[:-1]) / 2
         wide = np.flatnonzero(np.diff(curve.weights) > 1e-9)[:: max(1, len(middles) // 300)]
         for k in wide:
@@ -175,16 +175,16 @@ def test_long_query_of_every_measure_is_the_measure_at_middles():
 
 def test_the_best_weight():
     # the first two rows cross at 1/3, the last two at 3/4; the better stretch is in the middle
-    curve = optimal_weight([2.0, 1.0, -4.0, -5.0], [0.0, 2.0, -9.0, -8.0], [0, 1, 1, 0], measure="auc")
+    curve = optimal_weight([0, 1, 1, 0], [2.0, 1.0, -4.0, -5.0], [0.0, 2.0, -9.0, -8.0], measure="auc")
     assert curve.weights.tolist() == [0.0, pytest.approx(1 / 3), 0.5, 1.0]
     assert curve.values.tolist() == [0.5, 0.75, 0.5]
     assert curve.values_at.tolist() == [0.5, 0.75, 0.625, 0.5]  # no float is 1/3: the next one is behind it
     assert curve.weight == pytest.approx((1 / 3 + 1 / 2) / 2)
     assert curve.value == 0.75
     # where nothing matters, the middle of the interval
-    assert optimal_weight([1.0, 0.0], [1.0, 0.0], [1, 0]).weight == 0.5
+    assert optimal_weight([1, 0], [1.0, 0.0], [1.0, 0.0]).weight == 0.5
     # of stretches that are as good, the widest, then the lowest
-    curve = optimal_weight([0.0, 5.0, 1.0, 3.0], [1.0, 2.0, 0.0, 3.0], [0, 0, 1, 1], measure="p@1")
+    curve = optimal_weight([0, 0, 1, 1], [0.0, 5.0, 1.0, 3.0], [1.0, 2.0, 0.0, 3.0], measure="p@1")
     widths = np.where(curve.values == curve.value, np.diff(curve.weights), 0)
     k = np.argmax(widths)
     assert curve.weight == curve.weights[k : k + 2].mean()
@@ -193,17 +193,17 @@ def test_the_best_weight():
 def test_near_keeps_a_weight_that_is_as_good_as_any():
     free = {"form": "additive", "measure": "mrr"}
     for interval, weight in (((0.1, 5.0), 1.0), ((0.1, 100.0), 1.0), ((3.0, 9.0), 3.0), ((-9.0, 0.5), 0.5)):
-        tied = optimal_weight([0.0, 0.0], [1.0, 0.0], [1, 0], interval=interval, near=1, **free)
+        tied = optimal_weight([1, 0], [0.0, 0.0], [1.0, 0.0], interval=interval, near=1, **free)
         assert (tied.weight, tied.value) == (weight, 1.0)
     # from 4 on the relevant row is first: next to the crossing, not on it
-    far = optimal_weight([4.0, 0.0], [0.0, 1.0], [0, 1], interval=(0.1, 100.0), near=1, **free)
+    far = optimal_weight([0, 1], [4.0, 0.0], [0.0, 1.0], interval=(0.1, 100.0), near=1, **free)
     assert 4 < far.weight < 4.1
     assert far.value == 1.0
-    below = optimal_weight([4.0, 0.0], [0.0, 1.0], [1, 0], interval=(0.1, 100.0), near=7, **free)
+    below = optimal_weight([1, 0], [4.0, 0.0], [0.0, 1.0], interval=(0.1, 100.0), near=7, **free)
     assert 3.9 < below.weight < 4
-    assert optimal_weight([4.0, 0.0], [0.0, 1.0], [0, 1], interval=(0.1, 100.0), near=7, **free).weight == 7
+    assert optimal_weight([0, 1], [4.0, 0.0], [0.0, 1.0], interval=(0.1, 100.0), near=7, **free).weight == 7
     # a single weight
-    assert optimal_weight([1.0, 1.0], [1.0, 0.0], [0, 1], measure="mrr", near=0.7).weight == 0.0
+    assert optimal_weight([0, 1], [1.0, 1.0], [1.0, 0.0], measure="mrr", near=0.7).weight == 0.0
 
 
 def test_refined_weights_stay_near_what_they_were():
@@ -220,7 +220,7 @@ def test_refined_weights_stay_near_what_they_were():
 @pytest.mark.parametrize("near", [True, "1", np.nan, np.inf])
 def test_near_must_be_a_number(near):
     with pytest.raises(ValueError, match=r"near=.*; expected the weight to stay near, a finite number"):
-        optimal_weight([1.0, 0.0], [0.0, 1.0], [1, 0], near=near)
+        optimal_weight([1, 0], [1.0, 0.0], [0.0, 1.0], near=near)
 
 
 @settings(max_examples=100, deadline=None)
@@ -229,7 +229,7 @@ def test_near_is_the_nearest_of_the_best_weights(seed, near):
     rng = np.random.default_rng(seed)
     qid, (a, b) = np.sort(rng.integers(0, 3, 12)), rng.integers(-4, 5, (2, 12))
     rows = {"qid": qid, "measure": "map", "form": "additive", "interval": (-3, 5)}
-    curve = optimal_weight(a, b, rng.integers(0, 2, 12) | (np.arange(12) == 0), near=near, **rows)
+    curve = optimal_weight(rng.integers(0, 2, 12) | (np.arange(12) == 0), a, b, near=near, **rows)
     assert curve(curve.weight) == curve.value
     best = np.flatnonzero((curve.values >= curve.value - 1e-12) & (np.diff(curve.weights) > 1e-9))
     if len(best):
@@ -244,7 +244,7 @@ def test_what_rounding_tells_apart_is_one_stretch(measure):
         rng = np.random.default_rng(seed)
         qid = np.sort(rng.integers(0, 5, 24))
         a, b = rng.integers(-4, 5, (2, len(qid)))
-        curve = optimal_weight(a, b, rng.integers(0, 2, len(qid)), qid=qid, measure=measure)
+        curve = optimal_weight(rng.integers(0, 2, len(qid)), a, b, qid=qid, measure=measure)
         enough = curve.value - 1e-12
         stretches = [[0.0, 0.0]]
         for k, (low, high) in enumerate(itertools.pairwise(curve.weights)):
@@ -259,30 +259,30 @@ def test_what_rounding_tells_apart_is_one_stretch(measure):
 
 def test_a_single_weight_may_be_the_best():
     # three rows that meet in one point: the relevant one is never first but by chance
-    curve = optimal_weight([2.0, 1.0, 0.0], [0.0, 1.0, 2.0], [0, 1, 0], measure="p@1")
+    curve = optimal_weight([0, 1, 0], [2.0, 1.0, 0.0], [0.0, 1.0, 2.0], measure="p@1")
     assert (curve.weight, curve.value) == (0.5, pytest.approx(1 / 3))
     assert curve.values.tolist() == [0.0, 0.0]
     # ties of a alone that b breaks the wrong way
-    curve = optimal_weight([1.0, 1.0], [1.0, 0.0], [0, 1], measure="mrr")
+    curve = optimal_weight([0, 1], [1.0, 1.0], [1.0, 0.0], measure="mrr")
     assert (curve.weight, curve.value) == (0.0, 0.75)
 
 
 def test_far_apart_scores_are_not_rounded():
     tiny = 2.0**-200
-    curve = optimal_weight([1.0, tiny, 2 * tiny], [0.0] * 3, [0, 1, 0], measure="mrr", form="additive")
+    curve = optimal_weight([0, 1, 0], [1.0, tiny, 2 * tiny], [0.0] * 3, measure="mrr", form="additive")
     assert curve.value == pytest.approx(1 / 3)
     curve = optimal_weight(
-        [0.1 + 0.2, 0.3], [0.0, 2.0**-60], [0, 1], form="additive", interval=(0, 100), measure="p@1"
+        [0, 1], [0.1 + 0.2, 0.3], [0.0, 2.0**-60], form="additive", interval=(0, 100), measure="p@1"
     )
     assert curve.weights[1] == 64.0
     assert curve.values_at.tolist() == [0.0, 0.5, 1.0]
-    assert optimal_weight([0.0, 0.0], [0.0, 0.0], [1, 0]).value == pytest.approx(0.5 + 0.5 / np.log2(3))
+    assert optimal_weight([1, 0], [0.0, 0.0], [0.0, 0.0]).value == pytest.approx(0.5 + 0.5 / np.log2(3))
 
 
 def test_repr_call_plot_and_pandas():
     a, b, y, qid = noisy(5)
-    curve = optimal_weight(a, b, pd.Series(y, index=pd.Index(qid, name="qid")))
-    assert bits(curve) == bits(optimal_weight(a, b, y, qid=qid))
+    curve = optimal_weight(pd.Series(y, index=pd.Index(qid, name="qid")), a, b)
+    assert bits(curve) == bits(optimal_weight(y, a, b, qid=qid))
     assert repr(curve).startswith("WeightCurve(weight=0.")
     np.testing.assert_array_equal(curve(curve.weights), curve.values_at)
     with pytest.raises(ValueError, match="from 0 to 1"):
@@ -295,7 +295,7 @@ def test_repr_call_plot_and_pandas():
 @pytest.mark.parametrize("measure", [lambda labels, scores: -np.inf, DCG(gain="linear")])
 def test_infinite_measures_are_refused(measure):
     with pytest.raises(ValueError, match=r"is infinite for a query|returned -inf for a query"):
-        optimal_weight([1, 2], [2, 1], [1e308, 1e308], measure=measure)
+        optimal_weight([1e308, 1e308], [1, 2], [2, 1], measure=measure)
 
 
 def test_what_is_wrong_is_named():
@@ -314,20 +314,20 @@ def test_what_is_wrong_is_named():
         ({"qid": [1]}, "qid"),
     ]:
         with pytest.raises(ValueError, match=message):
-            optimal_weight(a, b, y, **wrong)
+            optimal_weight(y, a, b, **wrong)
     with pytest.raises(ValueError, match="scores_b"):
-        optimal_weight(a, [1.0, np.nan], y)
+        optimal_weight(y, a, [1.0, np.nan])
     with pytest.raises(ValueError, match="scores_b"):
-        optimal_weight(a, [1.0], y)
+        optimal_weight(y, a, [1.0])
     with pytest.raises(ValueError, match="not defined on any"):
-        optimal_weight(a, b, [0, 0])
+        optimal_weight([0, 0], a, b)
 
     class Fickle(Halves):
         def of_query(self, labels, scores):
             return np.nan if scores[0] < scores[1] else 1.0
 
     with pytest.raises(ValueError, match="is not defined for a query at weight"):
-        optimal_weight(b, a, y, measure=Fickle())
+        optimal_weight(y, b, a, measure=Fickle())
 
 
 DATA = Path(os.environ.get("RANKTREES_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -342,7 +342,7 @@ def test_never_below_a_dense_grid_on_real_sets(name, form):
         X, y, qid = arrays["X"].astype(np.float64), arrays["y"].astype(np.float64), arrays["qid"]
     a, b = X[:, :10].sum(axis=1), X[:, -5:].sum(axis=1)
     for measure in ("ndcg@10", "map", "err@10"):
-        curve = optimal_weight(a, b, y, qid=qid, measure=measure, form=form)
+        curve = optimal_weight(y, a, b, qid=qid, measure=measure, form=form)
         low, high = curve.weights[[0, -1]]
         for w in np.linspace(low, high, 41):
             mixed = (1 - w) * a + w * b if form == "convex" else a + w * b
@@ -354,7 +354,7 @@ def test_never_below_a_dense_grid_on_real_sets(name, form):
 
 def test_never_below_a_dense_grid():
     X, y, qid = make_ranking(40, random_state=0, return_X_y_qid=True)
-    curve = optimal_weight(X[:, 0], X[:, 1], y, qid=qid)
+    curve = optimal_weight(y, X[:, 0], X[:, 1], qid=qid)
     grid = [curve.measure(y, (1 - w) * X[:, 0] + w * X[:, 1], qid=qid) for w in np.linspace(0, 1, 1001)]
     assert max(grid) <= curve.value + 1e-12
 
@@ -429,7 +429,7 @@ def test_weights_are_never_worse_and_rise_with_repeats(form, measure, rows):
 def test_two_rankers_have_the_best_weight(form, rows):
     X, y, qid = rows
     blend = BlendRanker(columns_of(X[:, :2]), cv="prefit", form=form).fit(X, y, qid=qid)
-    curve = optimal_weight(X[:, 0], X[:, 1], y, qid=qid, form=form)
+    curve = optimal_weight(y, X[:, 0], X[:, 1], qid=qid, form=form)
     assert blend.value_ >= curve.value - 1e-12
     if form == "convex":
         assert blend.value_ == pytest.approx(curve.value, abs=1e-12)
@@ -588,8 +588,13 @@ def test_refined_weights_never_lower_the_measure(measure, rows):
         refine_weights(ranker.ensemble_, indexed, y, qid=np.roll(qid, 3))
     with pytest.raises(ValueError, match="n_repeats"):
         refine_weights(ranker.ensemble_, X, y, qid=qid, n_repeats=0)
-    with pytest.raises(TypeError, match=r"ensemble is a LambdaMARTRanker; .* pass its ensemble_"):
-        refine_weights(ranker, X, y, qid=qid)
+    with pytest.raises(TypeError, match="model is a Ridge; expected a tree estimator of ranktrees"):
+        refine_weights(Ridge().fit(X, y), X, y, qid=qid)
+    started = HistGBRTRegressor(max_iter=2, init=Ridge()).fit(X, y)
+    with pytest.raises(
+        ValueError, match=r"HistGBRTRegressor is not one ensemble: .* weight of the whole model"
+    ):
+        refine_weights(started, X, y, qid=qid)
 
 
 def test_without_trees_there_is_nothing_to_refine(rows):
@@ -609,7 +614,7 @@ def test_optimal_steps_of_losses_that_know_no_measure(loss, rows):
     for n_trees in range(1, 5):
         after = model.predict(X, n_trees=n_trees)
         rest = {"qid": qid, "measure": "ndcg@5", "form": "additive", "interval": interval}
-        curve = optimal_weight(before, after - before, y, **rest)
+        curve = optimal_weight(y, before, after - before, **rest)
         assert as_measure("ndcg@5")(y, after, qid=qid) == pytest.approx(curve.value, rel=1e-12)
         before = after
 
@@ -663,7 +668,7 @@ def test_optimal_steps_on_validation_rows(rows, leaf_values, weighted, split_sea
     before, relative = np.zeros(others.sum()), {"form": "additive", "interval": (0.05, 20.0)}
     for n_trees in range(1, 5):
         after = model.predict(X[others], n_trees=n_trees)
-        curve = optimal_weight(before, after - before, y[others], measure="ndcg@5", **relative, **parts[1])
+        curve = optimal_weight(y[others], before, after - before, measure="ndcg@5", **relative, **parts[1])
         assert as_measure("ndcg@5")(y[others], after, **parts[1]) == pytest.approx(curve.value, rel=1e-9)
         before = after
 
@@ -709,7 +714,7 @@ def test_optimal_steps_are_the_best_weights(interval, rows):
     np.testing.assert_array_equal(model.predict(X, n_trees=1), first)  # any weight ranks as well as 1
     before, second = model.predict(X, n_trees=1), newton.predict(X, n_trees=2) - first
     curve = optimal_weight(
-        before, second, y, qid=qid, measure="ndcg@5", form="additive", interval=interval, near=1
+        y, before, second, qid=qid, measure="ndcg@5", form="additive", interval=interval, near=1
     )
     np.testing.assert_allclose(model.predict(X, n_trees=2), before + curve.weight * second, rtol=1e-12)
     newton = LambdaMARTRanker(**small).fit(X, y, qid=qid)

@@ -45,7 +45,7 @@ def made(tmp_path_factory):
         (folder / f"Set/Fold{fold}").mkdir(parents=True)
         for part, remainders in {"train": (0, 1), "vali": (2,), "test": (3,)}.items():
             rows = np.isin((qid + fold) % 4, remainders)
-            dump_letor(folder / f"Set/Fold{fold}/{part}.txt", X[rows], y[rows], qid[rows])
+            dump_letor(X[rows], y[rows], folder / f"Set/Fold{fold}/{part}.txt", qid=qid[rows])
     frame = pd.DataFrame(X[:, :4], columns=["price", "age", "rating", "stock"])
     thirds = np.digitize(X[:, 4], np.quantile(X[:, 4], [1 / 3, 2 / 3]))
     frame["shop"] = np.array(["017", "4", "corner"])[thirds]

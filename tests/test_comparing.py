@@ -41,7 +41,7 @@ def rows(n_queries=40, seed=0):
 def test_per_query_table():
     y, qid = [3, 0, 1, 0, 2, 0], ["x", "y", "x", "y", "x", "z"]
     scores = {"good": y, "bad": [-label for label in y]}
-    table = per_query_table(y, scores, qid, ["rr", NDCG @ 2])
+    table = per_query_table(y, scores, qid=qid, measure=["rr", NDCG @ 2])
     assert list(table.index) == ["x", "y", "z"]
     assert table.index.name == "qid"
     assert list(table.columns) == list(itertools.product(["good", "bad"], ["RR", "NDCG @ 2"]))
@@ -49,16 +49,16 @@ def test_per_query_table():
     assert table["good"]["NDCG @ 2"]["x"] == 1.0
     assert table["bad"]["NDCG @ 2"].isna().tolist() == [False, True, True]
     indexed = pd.Series(y, index=pd.Index(qid, name="qid"))
-    pd.testing.assert_frame_equal(per_query_table(indexed, scores, measures=["rr", NDCG @ 2]), table)
+    pd.testing.assert_frame_equal(per_query_table(indexed, scores, measure=["rr", NDCG @ 2]), table)
     assert len(per_query_table(y, scores)) == 1
 
 
 def test_measures_of_a_table_are_told_by_their_names():
     y, scores = [1, 0], {"good": [1, 0]}
     first, last = (lambda labels, scores: labels[0]), (lambda labels, scores: labels[-1])
-    with pytest.raises(ValueError, match=r"measures has 2 that print as <lambda>, .* a different name"):
-        per_query_table(y, scores, measures=[first, "rr", last])
-    assert per_query_table(y, scores, measures=[NDCG @ 2, "ndcg@2", first]).shape == (1, 2)
+    with pytest.raises(ValueError, match=r"measure has 2 that print as <lambda>, .* a different name"):
+        per_query_table(y, scores, measure=[first, "rr", last])
+    assert per_query_table(y, scores, measure=[NDCG @ 2, "ndcg@2", first]).shape == (1, 2)
 
 
 # ---- one ranker ------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def test_smaller_errors_win():
 def test_scores_are_compared_by_their_values(test):
     y, qid, good, bad = rows()
     found = compare(y, good, bad, qid=qid, measure="ndcg@5", test=test)
-    table = per_query_table(y, {"a": good, "b": bad}, qid, "ndcg@5")
+    table = per_query_table(y, {"a": good, "b": bad}, qid=qid, measure="ndcg@5")
     a, b = table["a"]["NDCG @ 5"], table["b"]["NDCG @ 5"]
     by_values = compare_values(a, b, test=test)
     assert found.p_value == by_values.p_value < 0.05

@@ -8,6 +8,7 @@ import pytest
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
 
 from ranktrees import (
     EnsembleRanker,
@@ -43,7 +44,7 @@ def fitted(model, **held_out):
 )
 @pytest.mark.parametrize("every", [1, 3, 7, 100])
 def test_a_point_is_the_measure_of_the_first_trees(model, every):
-    curves = score_curves(fitted(model), SETS, ["ndcg@3", "rmse"], every=every)
+    curves = score_curves(fitted(model), sets=SETS, measure=["ndcg@3", "rmse"], every=every)
     assert curves.n_trees.tolist() == sorted({*range(every, 8, every), 7})
     assert list(curves.values) == [(name, one) for name in SETS for one in (NDCG @ 3, RMSE)]
     for (name, measure), values in curves.values.items():
@@ -58,29 +59,29 @@ def highest_first(labels, scores):
 
 def test_a_function_is_a_measure():
     model = fitted(LambdaMARTRanker(max_iter=3, random_state=0))
-    [values] = score_curves(model, {"test": SETS["test"]}, highest_first).values.values()
+    [values] = score_curves(model, sets={"test": SETS["test"]}, measure=highest_first).values.values()
     assert values[-1] == as_measure(highest_first)(Y[TEST], model.predict(X[TEST]), qid=QID[TEST])
 
 
 def test_a_classifier_is_measured_by_its_odds():
     names = np.array(["no", "yes"])[(Y > 1).astype(int)]
     model = HistGBRTClassifier(max_iter=5, random_state=0).fit(X[TRAIN], names[TRAIN], qid=QID[TRAIN])
-    curves = score_curves(model, {"test": (X[TEST], names[TEST], QID[TEST])}, "auc")
+    curves = score_curves(model, sets={"test": (X[TEST], names[TEST], QID[TEST])}, measure="auc")
     scores = model.decision_function(X[TEST])
     assert curves["test", "auc"][-1] == as_measure("auc")(Y[TEST] > 1, scores, qid=QID[TEST])
 
 
 def test_models_of_others_are_measured():
     model = GradientBoostingRegressor(n_estimators=5, random_state=0).fit(X[TRAIN], Y[TRAIN])
-    curves = score_curves(model, SETS, "ndcg@5")
+    curves = score_curves(model, sets=SETS, measure="ndcg@5")
     assert curves["test", "ndcg@5"][-1] == (NDCG @ 5)(Y[TEST], model.predict(X[TEST]), qid=QID[TEST])
 
 
 def test_ids_ride_in_the_index():
     model = fitted(LambdaMARTRanker(max_iter=3, random_state=0))
     indexed = pd.Series(Y[TEST], index=pd.Index(QID[TEST], name="qid"))
-    riding = score_curves(model, {"test": (X[TEST], indexed)})
-    assert riding["test", "ndcg@10"].tolist() == score_curves(model, SETS)["test", NDCG @ 10].tolist()
+    riding = score_curves(model, sets={"test": (X[TEST], indexed)})
+    assert riding["test", "ndcg@10"].tolist() == score_curves(model, sets=SETS)["test", NDCG @ 10].tolist()
 
 
 # ---- as it was fitted ------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ def test_what_the_fit_has_followed():
     assert followed.best("validation") == (model.best_iteration_, model.validation_score_.max())
     assert followed.kept == model.best_iteration_ < model.n_iter_
     assert f"{model.n_iter_} trees, {model.best_iteration_} kept" in repr(followed)
-    measured = score_curves(model, SETS, "err")
+    measured = score_curves(model, sets=SETS, measure="err")
     assert measured["test", "err"] == pytest.approx(followed["validation", "err"][: followed.kept])
     assert score_curves(model, every=7)["training", "err"][0] == model.train_score_[6]
 
@@ -189,7 +190,7 @@ def test_plot():
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["training", "validation", "trees kept"]
     assert {line.get_color() for line in ax.lines} == {"black", "grey"}
-    curves = score_curves(model, SETS, ["ndcg@10", "err"])
+    curves = score_curves(model, sets=SETS, measure=["ndcg@10", "err"])
     axes = pyplot.subplots(1, 2)[1]
     for measure, where in zip(["ndcg@10", "err"], axes, strict=True):
         assert curves.plot(measure, where) is where
@@ -201,7 +202,7 @@ def test_plot():
 
 def test_plot_without_matplotlib_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    curves = score_curves(fitted(LambdaMARTRanker(max_iter=2)), SETS)
+    curves = score_curves(fitted(LambdaMARTRanker(max_iter=2)), sets=SETS)
     with pytest.raises(ImportError, match=r"pip install .ranktrees\[plot\]"):
         curves.plot()
 
@@ -214,26 +215,39 @@ def test_what_cannot_be_measured():
     with pytest.raises(ValueError, match="the model recorded no scores while it was fitted"):
         score_curves(model)
     with pytest.raises(ValueError, match="every=0; expected a whole number"):
-        score_curves(model, SETS, every=0)
+        score_curves(model, sets=SETS, every=0)
     with pytest.raises(ValueError, match="sets is a tuple; expected a dict"):
-        score_curves(model, (X, Y, QID))
+        score_curves(model, sets=(X, Y, QID))
     with pytest.raises(ValueError, match="score_curves needs qid="):
-        score_curves(model, {"test": (X, Y)})
+        score_curves(model, sets={"test": (X, Y)})
     with pytest.raises(ValueError, match="NDCG @ 10 is not defined on any query of 'test'"):
-        score_curves(model, {"test": (X, 0 * Y, QID)})
+        score_curves(model, sets={"test": (X, 0 * Y, QID)})
     with pytest.raises(ValueError, match="NDCG takes labels >= 0, but y of 'test' has label -1"):
-        score_curves(model, {"test": (X, Y - 1, QID)})
+        score_curves(model, sets={"test": (X, Y - 1, QID)})
     for rows in ((X,), X, {"X": X, "y": Y, "qid": QID}):
         with pytest.raises(ValueError, match=r"as 'test'; expected a tuple \(X, y\) or \(X, y, qid\)"):
-            score_curves(model, {"test": rows})
-    with pytest.raises(ValueError, match="measures is empty"):
-        score_curves(model, SETS, [])
+            score_curves(model, sets={"test": rows})
+    with pytest.raises(ValueError, match="measure is empty"):
+        score_curves(model, sets=SETS, measure=[])
     with pytest.raises(ValueError, match="model has no trees"):
-        score_curves(EnsembleRanker(model.ensemble_.first(0)), SETS)
+        score_curves(EnsembleRanker(model.ensemble_.first(0)), sets=SETS)
     with pytest.raises(TypeError, match=r"model is a Ridge; expected .* staged_predict"):
-        score_curves(Ridge().fit(X, Y), SETS)
+        score_curves(Ridge().fit(X, Y), sets=SETS)
+    with pytest.raises(TypeError, match=r"model is a Pipeline; .* Pass its last step"):
+        score_curves(make_pipeline(Ridge()).fit(X, Y), X, Y, qid=QID)
+    with pytest.raises(TypeError, match=r"X is .*dict.*; expected rows: pass several sets of rows as sets="):
+        score_curves(model, SETS)
+    for rows, message in (
+        ({"X": X}, "X is given without y"),
+        ({"y": Y}, "y is given without X"),
+        ({"qid": QID}, "qid is given without X"),
+        ({"X": X, "y": Y, "sets": SETS}, "both X and sets are given"),
+        ({"qid": QID, "sets": SETS}, "both qid and sets are given"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            score_curves(model, **rows)
     with pytest.raises(NotFittedError):
-        score_curves(LambdaMARTRanker(), SETS)
+        score_curves(LambdaMARTRanker(), sets=SETS)
 
 
 def test_the_loss_of_several_classes_by_any_name():
@@ -242,4 +256,4 @@ def test_the_loss_of_several_classes_by_any_name():
     curves = score_curves(model)
     np.testing.assert_array_equal(curves["validation", "loss"], -model.validation_score_)
     with pytest.raises(ValueError, match="predicts classes such as 'a', by which rows cannot be ranked"):
-        score_curves(model, {"all": (X, names)})
+        score_curves(model, sets={"all": (X, names)})

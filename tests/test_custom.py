@@ -87,7 +87,7 @@ def test_functions_measure_wherever_a_measure_does():
     forest = RandomForestRanker(3, measure=best_label, oob_score=best_label, random_state=0).fit(
         X, Y, qid=QID
     )
-    table = per_query_table(Y, {"forest": forest.predict(X)}, QID, best_label)
+    table = per_query_table(Y, {"forest": forest.predict(X)}, qid=QID, measure=best_label)
     assert table["forest", "best_label"].mean() == pytest.approx(forest.score(X, Y, qid=QID))
     assert 0 < forest.oob_score_ <= 1
 

@@ -74,7 +74,7 @@ def texts_of(axes):
 def test_cutoffs_are_means_of_queries(measure):
     found = cutoff_curves(LABELS, SCORES, qid=QID, measure=measure, cutoffs=[7, 1, 3], confidence=0.8)
     measures = [as_measure(measure) @ k for k in (1, 3, 7)]
-    table = per_query_table(LABELS, SCORES, QID, measures)
+    table = per_query_table(LABELS, SCORES, qid=QID, measure=measures)
     assert found.cutoffs.tolist() == [1, 3, 7]
     assert found.names == tuple(SCORES)
     for name, *curves in zip(found.names, found.values, found.low, found.high, strict=True):
@@ -94,9 +94,9 @@ def test_cutoffs_that_there_are_not():
             ValueError, match=r"cutoffs=.*; expected a whole number of at least 1, or several"
         ):
             cutoff_curves(LABELS, SCORES, qid=QID, cutoffs=wrong)
-    with pytest.raises(ValueError, match="scores is empty"):
+    with pytest.raises(ValueError, match="y_score is empty"):
         cutoff_curves(LABELS, {}, qid=QID)
-    with pytest.raises(ValueError, match=r"scores\['short'\] has 3 rows, but y_true has 400"):
+    with pytest.raises(ValueError, match=r"y_score\['short'\] has 3 rows, but y_true has 400"):
         cutoff_curves(LABELS, {"short": [1, 2, 3]}, qid=QID)
 
 
@@ -146,7 +146,7 @@ def test_rows_of_one_score_share_a_bin():
 
 @pytest.fixture(scope="module")
 def of_clicks():
-    log = make_clicks(Y, QID, n_sessions=5, n_shown=6, random_state=0)
+    log = make_clicks(Y, qid=QID, n_sessions=5, n_shown=6, random_state=0)
     ranker = LambdaMARTRanker(max_iter=5, random_state=0)
     return ranker.fit(X[log.rows], log.target, qid=log.qid, position=log.position)
 
@@ -264,11 +264,11 @@ def test_learning_curves(ax):
     assert ax.lines[0].get_ydata().tolist() == curves["training", "ndcg@10"].tolist()
     assert ax.lines[2].get_ydata().tolist() == curves["validation", "ndcg@10"].tolist()
     sets = {"all": (FRAME, LABELS, QID)}
-    display = LearningCurvesDisplay.from_estimator(RANKER, sets, "err", every=4)
+    display = LearningCurvesDisplay.from_estimator(RANKER, sets=sets, measure="err", every=4)
     assert display.ax_ is not ax
     assert (
         display.ax_.lines[0].get_xdata().tolist()
-        == score_curves(RANKER, sets, "err", every=4).n_trees.tolist()
+        == score_curves(RANKER, sets=sets, measure="err", every=4).n_trees.tolist()
     )
     assert display.ax_.get_ylabel() == "ERR"
 

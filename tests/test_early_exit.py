@@ -171,7 +171,7 @@ def test_the_lowest_of_all_rows_are_weeded_out(fitted, rows):
     assert by_query.tolist() != expected.tolist()
     best = np.argsort(-expected)[:20]  # of which all stay, unless they are scored by themselves
     assert fitted.predict(X[best], early_exit=exits).tolist() != expected[best].tolist()
-    ranked = fitted.rank(X, qid, k=None, early_exit=exits)
+    ranked = fitted.rank(X, qid=qid, k=None, early_exit=exits)
     assert ranked["score"].tolist() == expected[ranked["row"]].tolist()
 
 
@@ -227,7 +227,7 @@ def test_drop_of_all_keeps_the_best(fitted, rows):
         _, saved = fitted.predict(X, qid=qid, early_exit=exits, return_saved=True)
         stayed = np.bincount(qid, saved.trees == 12)
         np.testing.assert_array_equal(stayed, np.minimum(np.bincount(qid), stay))
-        best = fitted.rank(X, qid, k=stay, early_exit=EarlyExit(every=4, drop=0))  # all trees
+        best = fitted.rank(X, qid=qid, k=stay, early_exit=EarlyExit(every=4, drop=0))  # all trees
         assert len(best) == stayed.sum()
 
 
@@ -397,7 +397,7 @@ def test_score_ranks_dropped_rows_last(fitted, rows, exits):
     found, saved = fitted.predict(X, qid=qid, early_exit=exits, return_saved=True)
     expected = as_measure("ndcg@5")(y, 1000.0 * saved.trees + found, qid=qid)
     assert fitted.score(X, y, qid=qid, early_exit=exits) == pytest.approx(expected, abs=1e-12)
-    ranks = fitted.rank(X, qid, k=None, early_exit=exits).sort_values("row")["rank"]
+    ranks = fitted.rank(X, qid=qid, k=None, early_exit=exits).sort_values("row")["rank"]
     in_rank_order = as_measure("ndcg(ties='input')@5")(y, saved.dropped_last(found), qid=qid)
     assert as_measure("ndcg@5")(y, -ranks.to_numpy(), qid=qid) == pytest.approx(in_rank_order)
 
@@ -586,14 +586,14 @@ def test_scores_of_other_rows_cannot_be_put_in_order():
 def test_picking_refuses(fitted, validation):
     X, y, qid = validation
 
-    def refused(message, kind=ValueError, ranker=fitted, y=y, **parameters):
+    def refused(message, kind=ValueError, model=fitted, y=y, **parameters):
         with pytest.raises(kind, match=message):
-            pick_early_exit(ranker, X, y, **({"qid": qid} | parameters))
+            pick_early_exit(model, X, y, **({"qid": qid} | parameters))
 
-    refused("Pipeline; expected a fitted estimator.*last step", TypeError, make_pipeline(fitted))
+    refused("Pipeline; expected a tree estimator.*last step", TypeError, make_pipeline(fitted))
     other = GradientBoostingRegressor(n_estimators=2).fit(np.nan_to_num(X), y)
-    refused("GradientBoostingRegressor; expected a fitted estimator", TypeError, other)
-    refused("not fitted", ranker=LambdaMARTRanker())
+    refused("GradientBoostingRegressor; expected a tree estimator", TypeError, other)
+    refused("not fitted", model=LambdaMARTRanker())
     refused("measure=RMSE; expected a measure of the order", measure="rmse")
     refused("tolerated_loss=-1; expected", tolerated_loss=-1)
     refused("tolerated_loss=nan; expected", tolerated_loss=math.nan)
@@ -604,7 +604,7 @@ def test_picking_refuses(fitted, validation):
     refused("keep_at_least=-1", keep_at_least=-1)
     refused("pick_early_exit needs qid=", qid=None)
     without_ids = HistGBRTRegressor(max_iter=4).fit(X, y)
-    refused("pick_early_exit needs qid=", ranker=without_ids, by="score", confidence=None, qid=None)
+    refused("pick_early_exit needs qid=", model=without_ids, by="score", confidence=None, qid=None)
     refused("NDCG @ 10 is not defined on any of the queries", y=0 * y)
     refused("NDCG takes labels >= 0, but y has label -1", y=y - 1)
     refused("at least two queries", qid=np.zeros(len(y)))

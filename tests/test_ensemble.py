@@ -296,10 +296,6 @@ def test_what_is_no_ensemble_no_number_and_no_path_is_told(tmp_path):
             TypeError, match=r"ensembles is a Ensemble.*; expected several: pass a list of them"
         ):
             Ensemble.joined(alone)
-    with pytest.raises(ValueError, match="n_threads must be at least 1, got None; expected a whole number"):
-        ensemble.predict(rows(0, ensemble), None)
-    with pytest.raises(ValueError, match=r"got <ndarray of shape .*: query ids are not needed"):
-        ensemble.predict(rows(0, ensemble), np.zeros(len(rows(0, ensemble))))
     for ask in (ensemble.save, model.save, Ensemble.load):
         with pytest.raises(TypeError, match="path is a NoneType; expected the path of a file"):
             ask(None)
@@ -475,7 +471,7 @@ def test_columns_that_cannot_be_called_so(called, message):
 def test_what_is_made_of_an_ensemble_has_its_columns():
     called = {"feature_names": list("abcd"), "category_levels": {1: ["fr", "uk"]}}
     ensemble = random_ensemble(1, 6, **called)
-    X, y = rows(1, ensemble), np.arange(50) % 3
+    frame = pd.DataFrame(rows(1, ensemble), columns=list("abcd")).assign(b=["fr", "uk"] * 25)
     for other in (
         ensemble.first(2),
         ensemble.first(0),
@@ -486,7 +482,7 @@ def test_what_is_made_of_an_ensemble_has_its_columns():
         random_ensemble(2, 0).extend(ensemble),
         Ensemble.joined([ensemble]),
         Ensemble.joined([random_ensemble(2, 3), ensemble], [0.5, -0.5]),
-        refine_weights(ensemble, X, y),
+        refine_weights(ensemble, frame, np.arange(50) % 3),
         copy.copy(ensemble),
         copy.deepcopy(ensemble),
         pickle.loads(pickle.dumps(ensemble)),
@@ -549,8 +545,8 @@ def test_frames_are_read_as_by_the_estimator(make):
         ensemble.staged_predict(rows), ensemble.staged_predict(numbers), strict=True
     ):
         np.testing.assert_array_equal(by_rows, by_numbers)
-    refined = [refine_weights(ensemble, of, y, qid=qid) for of in (rows, numbers)]
-    assert refined[0] == refined[1]
+    by_frame, by_rows = (refine_weights(of, X, y, qid=qid) for of, X in ((model, frame), (ensemble, rows)))
+    assert by_frame == by_rows
 
 
 def test_numbers_in_a_frame_are_looked_up_where_there_are_levels():

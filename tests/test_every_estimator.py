@@ -1299,7 +1299,7 @@ def test_warm_start_does_not_join_scores_of_two_measures(cls, rows):
     assert len(model.train_score_) == model.n_iter_
     model.set_params(max_iter=10, scoring="ndcg@3").fit(X, y, qid=qid, **validation)
     assert len(model.train_score_) == 0
-    curves = score_curves(model, {"validation": tuple(validation.values())}, "ndcg@3")
+    curves = score_curves(model, sets={"validation": tuple(validation.values())}, measure="ndcg@3")
     n_kept = model.best_iteration_
     np.testing.assert_array_equal(curves["validation", "ndcg@3"], model.validation_score_[:n_kept])
 

@@ -213,7 +213,7 @@ def test_without_queries_all_rows_can_be_compared(rows, recwarn):
     model = ranker(max_iter=100).fit(X, pairs=pairs)
     assert not [warning for warning in recwarn if issubclass(warning.category, MissingQueryWarning)]
     assert model.score(X, y) > 0.9
-    assert model.score(X, pairs=pairs) == preference_accuracy_score(model.predict(X), pairs)
+    assert model.score(X, pairs=pairs) == preference_accuracy_score(pairs, model.predict(X))
 
 
 @pytest.mark.parametrize("loss", ["ranknet", "gbrank", RankNet(sigma=2.0), GBRank(margin=0.5)])
@@ -274,13 +274,13 @@ def test_going_on_and_starting_from(rows, pairs):
 
 def test_agreement():
     scores = [3.0, 2.0, 2.0, 0.0]
-    assert preference_accuracy_score(scores, [[0, 1], [1, 2], [3, 2]]) == 0.5
-    assert preference_accuracy_score(scores, [[0, 1], [1, 2], [3, 2]], pair_weight=[2, 0, 2]) == 0.5
-    assert preference_accuracy_score(scores, [[3, 0]], pair_target=[0.25]) == 0.75
+    assert preference_accuracy_score([[0, 1], [1, 2], [3, 2]], scores) == 0.5
+    assert preference_accuracy_score([[0, 1], [1, 2], [3, 2]], scores, pair_weight=[2, 0, 2]) == 0.5
+    assert preference_accuracy_score([[3, 0]], scores, pair_target=[0.25]) == 0.75
     with pytest.raises(ValueError, match="y_score"):
-        preference_accuracy_score([np.nan, 1.0], [[0, 1]])
+        preference_accuracy_score([[0, 1]], [np.nan, 1.0])
     with pytest.raises(ValueError, match="y_score"):
-        preference_accuracy_score(np.ma.array([0, 1], mask=[False, True]), [[0, 1]])
+        preference_accuracy_score([[0, 1]], np.ma.array([0, 1], mask=[False, True]))
 
 
 # ---- what is refused ---------------------------------------------------------------------------------------

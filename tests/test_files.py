@@ -128,11 +128,11 @@ def full(*_):
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_rows_that_cannot_be_written_leave_the_file_as_it_was(tmp_path, monkeypatch, suffix):
     path = tmp_path / f"rows.txt{suffix}"
-    dump_letor(path, np.eye(2), [1, 0], [1, 1])
+    dump_letor(np.eye(2), [1, 0], path, qid=[1, 1])
     before = path.read_bytes()
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=FULL.format("the rows", path)):
-        dump_letor(path, np.ones((9, 2)), np.ones(9), np.ones(9, int))
+        dump_letor(np.ones((9, 2)), np.ones(9), path, qid=np.ones(9, int))
     assert path.read_bytes() == before
     assert names_beside(path) == [path.name]
     assert load_letor(path).data.tolist() == [[1, 0], [0, 1]]

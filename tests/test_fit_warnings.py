@@ -204,8 +204,8 @@ def test_stars_that_all_count_as_relevant(measure):
         lambda: as_measure(measure)(stars, scores, qid=qid),
         lambda: model.score(X, stars, qid=qid),
         lambda: query_scorer(measure)(model, X, stars, qid=qid),
-        lambda: score_curves(model, {"test": (X, stars, qid)}, measure),
-        lambda: per_query_table(stars, {"model": scores}, qid, [measure]),
+        lambda: score_curves(model, sets={"test": (X, stars, qid)}, measure=measure),
+        lambda: per_query_table(stars, {"model": scores}, qid=qid, measure=[measure]),
         lambda: LambdaMARTRanker(max_iter=2, measure=measure).fit(X, stars, qid=qid),
         lambda: LambdaMARTRanker(max_iter=2, scoring=measure).fit(X, y, qid=qid, **held_out),
     ):
@@ -237,7 +237,7 @@ def test_scored_rows_whose_index_is_in_another_order(name):
 
 
 def test_positions_whose_index_is_in_another_order():
-    log = make_clicks(y, qid, n_sessions=3, random_state=0)
+    log = make_clicks(y, qid=qid, n_sessions=3, random_state=0)
     frame, clicks = pd.DataFrame(X[log.rows]), {"qid": log.qid}
     position = pd.Series(log.position, frame.index[::-1])
     fit = LambdaMARTRanker(max_iter=2).fit
@@ -249,9 +249,9 @@ def test_labels_and_scores_whose_indexes_are_in_another_order():
     labels, scores = pd.Series(y), pd.Series(y)[::-1]
     for call in (
         lambda: ndcg_score(labels, scores, qid=qid),
-        lambda: per_query_table(labels, {"y_score": scores}, qid),
+        lambda: per_query_table(labels, {"y_score": scores}, qid=qid),
         lambda: list(QueryKFold(2).split(labels, scores, qid)),
-        lambda: best_rows(labels, pd.Series(qid)[::-1]),
+        lambda: best_rows(labels, qid=pd.Series(qid)[::-1]),
     ):
         (doubt,) = doubts(call)
         assert "in another order" in doubt

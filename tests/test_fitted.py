@@ -76,7 +76,7 @@ def test_an_ensemble_predicts_ranks_and_scores_as_its_estimator(rows):
         np.testing.assert_array_equal(
             getattr(ranker, method)(*arguments, **ids), getattr(fitted, method)(*arguments, **ids)
         )
-    assert ranker.rank(X, qid, k=3).equals(fitted.rank(X, qid, k=3))
+    assert ranker.rank(X, qid=qid, k=3).equals(fitted.rank(X, qid=qid, k=3))
     assert ranker.score(X, y, qid=qid, early_exit=exits) == fitted.score(X, y, qid=qid, early_exit=exits)
     np.testing.assert_array_equal(list(ranker.staged_predict(X)), list(fitted.staged_predict(X)))
     one, other = (

@@ -36,9 +36,9 @@ def load(content, **options):
     return load_letor(io.BytesIO(content), **options)
 
 
-def dump(*args, **options):
+def dump(X, y, qid, **options):
     file = io.BytesIO()
-    dump_letor(file, *args, **options)
+    dump_letor(X, y, file, qid=qid, **options)
     return file.getvalue()
 
 
@@ -50,8 +50,8 @@ def test_queries_that_would_be_read_as_others_are_not_written(tmp_path, qid):
     with pytest.raises(
         ValueError, match=r"which would be read back as \d; expected strings that do not spell integers"
     ):
-        dump_letor(tmp_path / "rows.txt", np.eye(2), [1, 0], [qid, "a"])
-    dump_letor(tmp_path / "rows.txt", np.eye(2), [1, 0], [f"q{qid}", "1"])
+        dump_letor(np.eye(2), [1, 0], tmp_path / "rows.txt", qid=[qid, "a"])
+    dump_letor(np.eye(2), [1, 0], tmp_path / "rows.txt", qid=[f"q{qid}", "1"])
     assert load_letor(tmp_path / "rows.txt").qid.tolist() == [f"q{qid}", "1"]
 
 
@@ -59,11 +59,11 @@ def test_files_that_are_not_what_they_are_called(tmp_path):
     with pytest.raises(
         ValueError, match=r"ends in '.7z'; expected a text file, or one whose name ends in .gz"
     ):
-        dump_letor(tmp_path / "rows.txt.7z", np.eye(2), [1, 0], [1, 1])
+        dump_letor(np.eye(2), [1, 0], tmp_path / "rows.txt.7z", qid=[1, 1])
     (tmp_path / "rows.txt.gz").write_text("2 qid:1 1:1\n")
     with pytest.raises(ValueError, match=r"rows.txt.gz is truncated, or not in the format of its suffix"):
         load_letor(tmp_path / "rows.txt.gz")
-    dump_letor(tmp_path / "rows.txt.xz", np.eye(2), [1, 0], [1, 1])
+    dump_letor(np.eye(2), [1, 0], tmp_path / "rows.txt.xz", qid=[1, 1])
     (tmp_path / "cut.txt.xz").write_bytes((tmp_path / "rows.txt.xz").read_bytes()[:-5])
     with pytest.raises(ValueError, match=r"cut.txt.xz is truncated"):
         load_letor(tmp_path / "cut.txt.xz")
@@ -159,7 +159,7 @@ def test_zstandard(tmp_path):
         with pytest.raises(ValueError, match=r"ends in '.zst'; .* or install the package backports.zstd"):
             load_letor(path)
         return
-    dump_letor(path, np.eye(2), [1, 0], [1, 1])
+    dump_letor(np.eye(2), [1, 0], path, qid=[1, 1])
     assert load_letor(path).data.tolist() == [[1, 0], [0, 1]]
     path.write_bytes(path.read_bytes() + text_files._zstd.compress(b"2 qid:3 1:5\n"))  # a second frame
     assert load_letor(path).target.tolist() == [1, 0, 2]
@@ -628,7 +628,7 @@ def test_dump_encodes_as_load_decodes(encoding, place):
 def test_dump_compresses_by_suffix(tmp_path, suffix):
     path = tmp_path / f"train.txt{suffix}"
     X = np.eye(300, dtype=np.float32)
-    dump_letor(path, X, np.arange(300), np.arange(300))
+    dump_letor(X, np.arange(300), path, qid=np.arange(300))
     magic = {"": b"0 qid:0", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".bz2": b"BZh"}[suffix]
     assert path.read_bytes().startswith(magic)
     np.testing.assert_array_equal(load_letor(path).data, X)
@@ -663,14 +663,12 @@ def test_dump_sums_duplicates_and_sorts():
     assert X.nnz == 3
 
 
-@pytest.mark.parametrize("given", ["path last", "path third"])
-def test_dump_takes_the_path_first(given, tmp_path):
-    path, X, y, qid = tmp_path / "rows.txt", np.ones((2, 3)), [1, 0], [7, 7]
-    arguments = (X, y, qid, path) if given == "path last" else (X, y, path, qid)
-    with pytest.raises(
-        TypeError, match=r"path is <ndarray of shape \(2, 3\)>; .* dump_letor\(path, X, y, qid\)"
-    ):
-        dump_letor(*arguments)
+@pytest.mark.parametrize("given", ["path first", "path second"])
+def test_dump_takes_the_path_behind_the_rows(given, tmp_path):
+    path, X, y = tmp_path / "rows.txt", np.ones((2, 3)), [1, 0]
+    arguments = (path, X, y) if given == "path first" else (X, path, y)
+    with pytest.raises(TypeError, match=r"path is <list of length 2>; .* dump_letor\(X, y, path, qid=qid\)"):
+        dump_letor(*arguments, qid=[7, 7])
     assert not path.exists()
 
 
@@ -704,7 +702,7 @@ def test_dump_takes_the_path_first(given, tmp_path):
 def test_dump_refuses(tmp_path, changes, expected):
     arguments = {"X": np.eye(2), "y": [1, 0], "qid": [1, 1]} | changes
     with pytest.raises(ValueError, match=expected):
-        dump_letor(tmp_path / "out.txt", **arguments)
+        dump_letor(path=tmp_path / "out.txt", **arguments)
     assert not (tmp_path / "out.txt").exists()
 
 

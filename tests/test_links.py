@@ -84,8 +84,8 @@ def test_a_saved_model_predicts_as_the_estimator_does(model, tmp_path):
 def test_rank_and_score_are_those_of_the_estimator(measure, model):
     ranker = loaded(model, measure=measure)
     model = copy.copy(model).set_params(measure=measure)
-    ranks = ranker.rank(X, QID, k=None)
-    assert_array_equal(ranks["row"], model.rank(X, QID, k=None)["row"])
+    ranks = ranker.rank(X, qid=QID, k=None)
+    assert_array_equal(ranks["row"], model.rank(X, qid=QID, k=None)["row"])
     assert_array_equal(ranks["score"], ranker.predict(X)[ranks["row"]])
     assert ranker.score(X, LABELS, qid=QID) == model.score(X, LABELS, qid=QID)
     costs = {"qid": QID, "feature_costs": np.ones(6)}

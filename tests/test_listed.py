@@ -50,7 +50,7 @@ def test_gains_discounts_and_propensities_go_by_their_keys(kind):
     assert NDCG(discount=kind({2: 0.5, 1: 1.0})) == NDCG(discount=[1.0, 0.5])
     X, y, qid = make_ranking(5, random_state=0, return_X_y_qid=True)
     logs = [
-        make_clicks(y, qid, n_shown=2, propensities=propensities, random_state=0)
+        make_clicks(y, qid=qid, n_shown=2, propensities=propensities, random_state=0)
         for propensities in (kind({2: 0.25, 1: 1.0}), [1.0, 0.25])
     ]
     assert np.array_equal(logs[0].propensities, logs[1].propensities)

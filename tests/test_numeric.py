@@ -33,12 +33,12 @@ RANKER = LambdaMARTRanker(max_iter=2, random_state=0).fit(X, Y, qid=QID)
 @pytest.mark.parametrize(
     ("name", "call"),
     [
-        ("every", lambda value: score_curves(RANKER, {"test": (X, Y, QID)}, every=value)),
+        ("every", lambda value: score_curves(RANKER, sets={"test": (X, Y, QID)}, every=value)),
         ("n_repeats", lambda value: refine_weights(RANKER.ensemble_, X, Y, qid=QID, n_repeats=value)),
         ("batch_rows", lambda value: Batches.from_numpy([(X, Y, QID)], batch_rows=value)),
         ("n_features", lambda value: load_letor(io.BytesIO(b"1 qid:1 1:2"), n_features=value)),
-        ("n_threads", lambda value: RANKER.ensemble_.predict(X, value)),
-        ("k", lambda value: best_rows(Y, QID, value)),
+        ("n_jobs", lambda value: RANKER.ensemble_.predict(X, n_jobs=value)),
+        ("k", lambda value: best_rows(Y, qid=QID, k=value)),
         ("n_trees", lambda value: RANKER.predict(X, n_trees=value)),
         ("n_jobs", lambda value: LambdaMARTRanker(n_jobs=value).fit(X, Y, qid=QID)),
     ],

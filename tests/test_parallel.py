@@ -217,7 +217,7 @@ def test_a_child_scores_where_its_parent_has_scored(way):
     def scored():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            return getattr(ensemble, way)(X, n_threads=2).sum()
+            return getattr(ensemble, way)(X, n_jobs=2).sum()
 
     here = scored()
     assert in_child(scored) == str(here)
@@ -253,7 +253,7 @@ def test_a_child_does_not_wait_for_threads_of_another_library():
 def test_no_more_threads_are_started_than_can_be(processors, state):
     X = np.random.default_rng(0).normal(size=(6000, 3))
     ensemble = HistGBRTRegressor(max_iter=2, random_state=0).fit(X, X[:, 0]).ensemble_
-    assert np.array_equal(ensemble.predict(X, n_threads=10**6), ensemble.predict(X))
+    assert np.array_equal(ensemble.predict(X, n_jobs=10**6), ensemble.predict(X))
 
 
 FLUSH_TO_ZERO, UPWARD = 0x8040, 0x4000  # of MXCSR, which glibc's fenv_t has last
@@ -310,13 +310,13 @@ def test_files_do_not_depend_on_how_others_want_to_compute(bits, dtype):
     least = np.finfo(dtype).smallest_subnormal
     X = np.array([[least, 3 * least, 0.1, 2 / 3, 1e-7]], dtype)
     content, rounded = io.BytesIO(), io.BytesIO()
-    dump_letor(content, X, [1], [1])
+    dump_letor(X, [1], content, qid=[1])
     content.write(b"1 qid:1 1:0.12345678901234567890123\n")
     text = content.getvalue()
     expected = load_letor(io.BytesIO(text), dtype=dtype).data
     with controlled_floats() as control:
         control(bits)
-        dump_letor(rounded, X, [1], [1])
+        dump_letor(X, [1], rounded, qid=[1])
         read = load_letor(io.BytesIO(text), dtype=dtype).data
         sparse = load_letor(io.BytesIO(text), dtype=dtype, sparse=True).data
     assert text.startswith(rounded.getvalue())
@@ -335,7 +335,7 @@ X, y = make_ranking(20, random_state=0, return_X_y_qid=True)[:2]
 model = HistGBRTRegressor(max_iter=1, n_jobs=1).fit(X, y)
 with controlled_floats() as control:
     control(FLUSH_TO_ZERO)
-    model.ensemble_.predict(X, 3)  # begins threads, which compute as this one does
+    model.ensemble_.predict(X, n_jobs=3)  # begins threads, which compute as this one does
 print(digests_of_small_hessians(3) == digests_of_small_hessians(1))
 """
 

@@ -47,9 +47,9 @@ def test_early_stopping_follows_one_area_of_all_rows(model):
     values = [roc(scores) for scores in model.staged_predict(X[TEST])]
     np.testing.assert_allclose(model.validation_score_[: len(values)], values)
     assert model.best_iteration_ == 1 + int(np.argmax(model.validation_score_)) < model.n_iter_
-    curves = score_curves(model, {"test": (X[TEST], Y[TEST], QID[TEST])}, ["auc.survey", "pauc.survey@[0,5]"])
-    np.testing.assert_allclose(curves["test", "auc.survey"], values)
-    assert 0 < curves["test", AUC.survey @ [0, 5]].max() < 0.05
+    curves = score_curves(model, X[TEST], Y[TEST], qid=QID[TEST], measure=["auc.survey", "pauc.survey@[0,5]"])
+    np.testing.assert_allclose(curves["rows", "auc.survey"], values)
+    assert 0 < curves["rows", AUC.survey @ [0, 5]].max() < 0.05
 
 
 def test_ranks_follow_the_area_of_the_rows_of_all():
@@ -146,8 +146,8 @@ def test_values_of_queries_are_refused(measure):
     for ask in (
         lambda: compare(y, scores, scores, **rows),
         lambda: compare_to_baseline(y, {"a": scores, "b": scores}, "a", **rows),
-        lambda: per_query_table(y, {"a": scores}, [1, 1, 2, 2], measure),
-        lambda: optimal_weight(scores, scores, y, **rows),
+        lambda: per_query_table(y, {"a": scores}, qid=[1, 1, 2, 2], measure=measure),
+        lambda: optimal_weight(y, scores, scores, **rows),
         lambda: LambdaMARTRanker(measure=measure).fit(X, Y, qid=QID),
         lambda: BlendRanker(
             [("a", HistGBRTRegressor(max_iter=2)), ("b", HistGBRTRegressor(max_iter=3))], measure=measure

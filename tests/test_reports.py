@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktrees import compare, compare_to_baseline, optimal_weight
-from ranktrees.evaluation import CostCurve, ScoreCurves, compare_values, holm
+from ranktrees.evaluation import CostCurve, ScoreCurves, compare_values, holm, mean_interval
 from ranktrees.measures import NDCG, RMSE, P
 
 RANDOM = np.random.default_rng(0)
@@ -136,7 +136,7 @@ def test_curves_as_frames():
     assert frame["test"]["loss"].tolist() == [3.0, 2.0]
     frame = CostCurve("ERR", np.array([1, 2]), np.array([5.0, 25.0]), np.array([0.5, 0.625])).to_frame()
     assert frame.loc[2].to_dict() == {"cost": 25.0, "ERR": 0.625}
-    curve = optimal_weight([3.0, 2.0, 1.0], [0.0, 1.0, 3.0], [1, 0, 2])
+    curve = optimal_weight([1, 0, 2], [3.0, 2.0, 1.0], [0.0, 1.0, 3.0])
     frame = curve.to_frame()
     assert frame["weight"].tolist() == curve.weights.tolist()
     assert frame["at"].tolist() == curve.values_at.tolist()
@@ -150,7 +150,7 @@ RESULTS = {
     "report": lambda: compare(Y, SCORES, qid=QID),
     "curves": lambda: ScoreCurves(np.array([10]), {("test", "loss"): np.array([3.0])}, 10),
     "cost": lambda: CostCurve("ERR", np.array([1]), np.array([5.0]), np.array([0.5])),
-    "weight": lambda: optimal_weight([3.0, 2.0], [0.0, 1.0], [1, 0]),
+    "weight": lambda: optimal_weight([1, 0], [3.0, 2.0], [0.0, 1.0]),
 }
 
 
@@ -199,8 +199,34 @@ def test_comparisons_are_drawn_as_intervals(axes):
     assert bottom > top  # the first is above
 
 
+@pytest.mark.parametrize("measures", [["ndcg@5"], ["ndcg@5", "rmse"]])
+def test_a_report_is_drawn_as_means_with_the_intervals_over_its_queries(measures, axes):
+    report = compare(Y, SCORES, qid=QID, measure=measures, confidence=0.9)
+    assert report.plot(axes) is axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == list(SCORES)
+    assert len(axes.containers) == len(measures)
+    for column, (measure, container) in enumerate(zip(report.measures, axes.containers, strict=True)):
+        line, _, [bars] = container.lines
+        assert line.get_xdata() == pytest.approx(report.means[:, column])
+        assert line.get_ydata().round().tolist() == [0, 1, 2]  # beside the name
+        for name, segment in zip(SCORES, bars.get_segments(), strict=True):
+            of_queries = compare(Y, SCORES[name], SCORES["good"], qid=QID, measure=measure).values_a
+            expected = mean_interval(of_queries, 0.9)
+            assert segment[:, 0] == pytest.approx([expected.low, expected.high])
+    bottom, top = axes.get_ylim()
+    assert bottom > top  # the first is above
+    if len(measures) == 1:
+        assert axes.get_xlabel() == "NDCG @ 5, 90 % interval"
+        assert axes.get_legend() is None
+    else:
+        assert axes.get_xlabel() == "mean, 90 % interval"
+        assert [text.get_text() for text in axes.get_legend().get_texts()] == ["NDCG @ 5", "RMSE"]
+        heights = [container.lines[0].get_ydata()[0] for container in axes.containers]
+        assert heights[0] < heights[1]  # the intervals do not cover each other
+
+
 def test_pictures_need_matplotlib(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for name in ("comparison", "comparisons"):
+    for name in ("comparison", "comparisons", "report"):
         with pytest.raises(ImportError, match=r'pip install "ranktrees\[plot\]"'):
             RESULTS[name]().plot()

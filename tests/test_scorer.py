@@ -63,7 +63,7 @@ def test_scores_are_those_of_the_plain_walk(
     ensemble = grown(rng, [1, *n_leaves], categories=categories, groups=groups)
     X = np.asarray(reference.random_rows(rng, ensemble, n_rows, dtype), order=order)
     X = X if missing else np.nan_to_num(X, nan=2.0)
-    assert ensemble.predict(X, n_threads).tobytes() == plain(ensemble, X).tobytes()
+    assert ensemble.predict(X, n_jobs=n_threads).tobytes() == plain(ensemble, X).tobytes()
 
 
 @pytest.mark.parametrize("n_leaves", [1, 2, 64, 65, 256, 257, 1000])
@@ -312,7 +312,7 @@ def test_large_input_is_scored_piece_by_piece(monkeypatch):
     monkeypatch.setattr(scoring, "ROWS_PER_THREAD", 256)
     for rows in (X, sparse.csr_array(X)):
         for n_threads in (1, 3):
-            assert ensemble.predict(rows, n_threads).tobytes() == expected
+            assert ensemble.predict(rows, n_jobs=n_threads).tobytes() == expected
 
 
 LEVELS = """

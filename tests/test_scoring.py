@@ -56,7 +56,7 @@ def test_layout_changes_nothing(layout, dtype):
     expected = reference.predict(ensemble, X)
     same = LAYOUTS[layout](X)
     same.flags.writeable = False
-    assert scoring.predict(ensemble, same, 2).tobytes() == expected.tobytes()
+    assert scoring.predict(ensemble, same, n_jobs=2).tobytes() == expected.tobytes()
     np.testing.assert_array_equal(scoring.leaves(ensemble, same), reference.leaves(ensemble, X))
 
 
@@ -68,8 +68,8 @@ def test_threads_change_nothing(n_threads, as_sparse):
     X = reference.random_rows(rng, ensemble, 1000)
     expected_scores, expected_leaves = ensemble.predict(X), ensemble.leaves(X)
     X = sparse.csr_array(X) if as_sparse else X
-    assert ensemble.predict(X, n_threads).tobytes() == expected_scores.tobytes()
-    np.testing.assert_array_equal(ensemble.leaves(X, n_threads), expected_leaves)
+    assert ensemble.predict(X, n_jobs=n_threads).tobytes() == expected_scores.tobytes()
+    np.testing.assert_array_equal(ensemble.leaves(X, n_jobs=n_threads), expected_leaves)
 
 
 def test_row_by_row_is_all_at_once():
@@ -94,7 +94,7 @@ def test_sparse_is_dense_with_zeros(format, dtype, index_dtype):
     rows = sparse.csr_array(X).asformat(format)
     if format == "csr":
         rows.indices, rows.indptr = rows.indices.astype(index_dtype), rows.indptr.astype(index_dtype)
-    assert ensemble.predict(rows, 2).tobytes() == ensemble.predict(X).tobytes()
+    assert ensemble.predict(rows, n_jobs=2).tobytes() == ensemble.predict(X).tobytes()
     np.testing.assert_array_equal(list(ensemble.staged_predict(rows)), list(ensemble.staged_predict(X)))
 
 
@@ -174,8 +174,8 @@ def test_start_stands_in_for_base(average):
 def test_no_threads_are_refused():
     ensemble = reference.random_ensemble(np.random.default_rng(16))
     for walk in (ensemble.predict, ensemble.leaves):
-        with pytest.raises(ValueError, match="n_threads must be at least 1, got 0"):
-            walk(np.zeros((3, 4)), 0)
+        with pytest.raises(ValueError, match="n_jobs=0: expected a positive number of threads"):
+            walk(np.zeros((3, 4)), n_jobs=0)
 
 
 def test_float32_is_widened_not_the_cut_narrowed():
@@ -199,7 +199,7 @@ def test_no_trees_and_no_rows():
         assert list(nothing.staged_predict(X)) == []
     ensemble = reference.random_ensemble(np.random.default_rng(10), n_features=2)
     for X in (np.zeros((0, 2)), sparse.csr_array((0, 2))):
-        assert ensemble.predict(X, 2).shape == (0,)
+        assert ensemble.predict(X, n_jobs=2).shape == (0,)
         assert ensemble.leaves(X).shape == (0, 5)
 
 
@@ -282,10 +282,10 @@ def test_one_thread_scores_in_a_forked_child():
     rng = np.random.default_rng(14)
     ensemble = reference.random_ensemble(rng, 20)
     X = reference.random_rows(rng, ensemble, 1000)
-    expected = ensemble.predict(X, 2)
+    expected = ensemble.predict(X, n_jobs=2)
     child = os.fork()
     if child == 0:
-        os._exit(ensemble.predict(X, 1).tobytes() != expected.tobytes())
+        os._exit(ensemble.predict(X, n_jobs=1).tobytes() != expected.tobytes())
     assert os.waitpid(child, 0)[1] == 0
 
 

@@ -924,9 +924,9 @@ def test_the_best_rows_are_those_of_the_estimator(rows, source):
         ).fit(X, labels, qid=qid)
         inside = model.estimator_
         scores = inside.predict(X) if estimator is RANKER else inside.predict_proba(X)[:, 1]
-        pd.testing.assert_frame_equal(model.rank(X, qid, k=2), best_rows(scores, qid, k=2))
+        pd.testing.assert_frame_equal(model.rank(X, qid=qid, k=2), best_rows(scores, qid=qid, k=2))
     with pytest.raises(NotFittedError):
-        WithSourceRows(RANKER).rank(X, qid)
+        WithSourceRows(RANKER).rank(X, qid=qid)
 
 
 def test_what_has_no_score_says_so(rows):

@@ -88,10 +88,10 @@ def test_files_of_every_suffix(tmp_path, suffix):
     if suffix not in ("", *text_files.OPENERS):
         pytest.skip("no Zstandard here")
     path = tmp_path / f"run.trec{suffix}"
-    dump_trec_run(path, [0.5, 0.75], [7, 7], ["a", "b"], tag="mine")
+    dump_trec_run([0.5, 0.75], path, qid=[7, 7], ids=["a", "b"], tag="mine")
     assert rows_of(load_trec_run(path)) == [("7", "b", 1, 0.75, "mine"), ("7", "a", 2, 0.5, "mine")]
     path = tmp_path / f"qrels{suffix}"
-    dump_trec_qrels(str(path), [2, -1], ["x", "x"], [1, 2])
+    dump_trec_qrels([2, -1], str(path), qid=["x", "x"], ids=[1, 2])
     assert rows_of(load_trec_qrels(str(path))) == [("x", "1", 2), ("x", "2", -1)]
 
 
@@ -101,7 +101,7 @@ def test_bytes_of_other_encodings():
     with pytest.warns(FitWarning, match=r"is no text in the encoding 'utf-8'.*latin-1"):
         (row,) = rows_of(read(text))
     file = io.BytesIO()
-    dump_trec_run(file, [row[3]], [row[0]], [row[1]], tag="t")
+    dump_trec_run([row[3]], file, qid=[row[0]], ids=[row[1]], tag="t")
     assert file.getvalue() == text.replace(b" 1 1 ", b" 1 1.0 ")
 
 
@@ -184,9 +184,9 @@ def test_every_reader_finds_the_ranking_of_best_rows(scores, seed):
     qid = random.choice(["q1", "q2"], len(scores))
     ids = random.permutation([f"d{row}" for row in range(len(scores))])
     file = io.BytesIO()
-    dump_trec_run(file, scores, qid, ids)
+    dump_trec_run(scores, file, qid=qid, ids=ids)
     run = read(file.getvalue())
-    best = best_rows(scores, qid, k=None, ids=ids)
+    best = best_rows(scores, qid=qid, k=None, ids=ids)
     assert rows_of(run[["query", "id", "rank"]]) == rows_of(best[["query", "id", "rank"]])
     as_dict = {q: dict(zip(t["id"], t["score"], strict=True)) for q, t in run.groupby("query")}
     assert ranked_by_trec_eval(as_dict) == {q: list(t["id"]) for q, t in best.groupby("query")}
@@ -199,7 +199,9 @@ def test_every_reader_finds_the_ranking_of_best_rows(scores, seed):
 
 def test_scores_change_by_the_least_that_keeps_the_order():
     file = io.BytesIO()
-    dump_trec_run(file, [3.0, 2.0, 2.0, 2.0, 1.0, 0.0, 0.0], [1, 1, 1, 1, 1, 2, 2], list("abcdefg"), k=5)
+    dump_trec_run(
+        [3.0, 2.0, 2.0, 2.0, 1.0, 0.0, 0.0], file, qid=[1, 1, 1, 1, 1, 2, 2], ids=list("abcdefg"), k=5
+    )
     below = np.nextafter(np.float32(2), np.float32(0))
     lower, least = np.nextafter(below, np.float32(0)), -np.finfo(np.float32).smallest_subnormal
     assert list(read(file.getvalue())["score"]) == [3.0, 2.0, below, lower, 1.0, 0.0, least]
@@ -208,16 +210,16 @@ def test_scores_change_by_the_least_that_keeps_the_order():
 def test_the_best_k_of_each_query():
     scores, qid, ids = [1.0, 3.0, 2.0, 5.0], pd.Series([9, 9, 9, 4]), pd.Categorical(["a", "b", "c", "a"])
     file = io.BytesIO()
-    dump_trec_run(file, scores, qid, ids, k=2)
+    dump_trec_run(scores, file, qid=qid, ids=ids, k=2)
     assert rows_of(read(file.getvalue())[["query", "id"]]) == [("9", "b"), ("9", "c"), ("4", "a")]
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"scores": [1.0, np.nan]}, "scores must not be NaN or infinite, got nan in row 1"),
-        ({"scores": [1.0, -np.inf]}, "scores must not be NaN or infinite, got -inf in row 1"),
-        ({"scores": [1.0, 1e39]}, r"scores holds 1e\+39 in row 1; expected scores from -1e38 to 1e38"),
+        ({"y_score": [1.0, np.nan]}, "y_score must not be NaN or infinite, got nan in row 1"),
+        ({"y_score": [1.0, -np.inf]}, "y_score must not be NaN or infinite, got -inf in row 1"),
+        ({"y_score": [1.0, 1e39]}, r"y_score holds 1e\+39 in row 1; expected scores from -1e38 to 1e38"),
         ({"qid": [1]}, "qid has length 1; expected one query id per row, 2 in all"),
         ({"qid": [1.0, 1.0]}, "qid holds 1.0; expected integers, or strings without white space"),
         ({"qid": [7, "7"]}, "qid holds an integer and a string that spells it"),
@@ -231,33 +233,33 @@ def test_the_best_k_of_each_query():
     ],
 )
 def test_runs_that_cannot_be_written(tmp_path, changed, said):
-    arguments = {"scores": [1.0, 2.0], "qid": [1, 1], "ids": ["a", "b"]} | changed
+    arguments = {"y_score": [1.0, 2.0], "qid": [1, 1], "ids": ["a", "b"]} | changed
     with pytest.raises(ValueError, match=said):
-        dump_trec_run(tmp_path / "run", **arguments)
+        dump_trec_run(path=tmp_path / "run", **arguments)
     assert not list(tmp_path.iterdir())
 
 
 def test_judgements_that_cannot_be_written(tmp_path):
     for y in ([1.5, 0], [2.0**31, 0]):
         with pytest.raises(ValueError, match=r"y holds .* in row 0; expected whole numbers"):
-            dump_trec_qrels(tmp_path / "qrels", y, [1, 1], ["a", "b"])
+            dump_trec_qrels(y, tmp_path / "qrels", qid=[1, 1], ids=["a", "b"])
     with pytest.raises(ValueError, match="ids holds 'a' in the rows 0 and 1"):
-        dump_trec_qrels(tmp_path / "qrels", [1, 0], [1, 1], ["a", "a"])
+        dump_trec_qrels([1, 0], tmp_path / "qrels", qid=[1, 1], ids=["a", "a"])
     assert not list(tmp_path.iterdir())
     with pytest.raises(
-        TypeError, match=r"path is <list of length 2>; .* dump_trec_qrels\(path, y, qid, ids\)"
+        TypeError, match=r"path is <list of length 2>; .* dump_trec_qrels\(y, path, qid=qid, ids=ids\)"
     ):
-        dump_trec_qrels([1, 0], [1, 1], ["a", "b"], None)
+        dump_trec_qrels(tmp_path / "qrels", [1, 0], qid=[1, 1], ids=["a", "b"])
     with pytest.raises(
-        TypeError, match=r"path is <list of length 1>; .* dump_trec_run\(path, scores, qid, ids\)"
+        TypeError, match=r"path is <list of length 1>; .* dump_trec_run\(y_score, path, qid=qid, ids=ids\)"
     ):
-        dump_trec_run([1.0], [1], ["a"], None)
+        dump_trec_run(tmp_path / "run", [1.0], qid=[1], ids=["a"])
 
 
 def test_scores_that_carry_other_queries():
     scores = pd.Series([1.0, 2.0], index=pd.Index([1, 2], name="qid"))
-    with pytest.raises(ValueError, match="qid and the index level 'qid' of scores disagree"):
-        dump_trec_run(io.BytesIO(), scores, [1, 1], ["a", "b"])
+    with pytest.raises(ValueError, match="qid and the index level 'qid' of y_score disagree"):
+        dump_trec_run(scores, io.BytesIO(), qid=[1, 1], ids=["a", "b"])
 
 
 # ---- joining -----------------------------------------------------------------------------------------------
@@ -317,9 +319,9 @@ def test_files_frames_and_dicts_are_the_same_run():
     run_file, qrels_file = io.BytesIO(), io.BytesIO()
     queries, documents, scores = zip(*run_rows, strict=True)
     distinct = np.argsort(np.argsort(scores, kind="stable"))
-    dump_trec_run(run_file, distinct, queries, documents)
+    dump_trec_run(distinct, run_file, qid=queries, ids=documents)
     queries, documents, labels = zip(*qrels_rows, strict=True)
-    dump_trec_qrels(qrels_file, labels, queries, documents)
+    dump_trec_qrels(labels, qrels_file, qid=queries, ids=documents)
     of_files = judged_rows(read(run_file.getvalue()), read(qrels_file.getvalue(), load_trec_qrels))
     pd.testing.assert_frame_equal(of_files.drop(columns="score"), expected.drop(columns="score"))
     run_frame = pd.DataFrame(run_rows, columns=["query", "id", "score"]).sample(frac=1, random_state=0)

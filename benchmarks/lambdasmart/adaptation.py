@@ -61,7 +61,7 @@ def adapted(lab, name, source, target):
         found = []
         for kind in BASELINES:
             theirs, ours = baseline(kind, *source), baseline(kind, *target)
-            weight = optimal_weight(theirs.predict(rows.X), ours.predict(rows.X), rows.y, qid=rows.qid).weight
+            weight = optimal_weight(rows.y, theirs.predict(rows.X), ours.predict(rows.X), qid=rows.qid).weight
             scores = [theirs.predict(X), ours.predict(X)]
             scores.append((1 - weight) * scores[0] + weight * scores[1])
             found.append([*scores, boosted(parts, theirs).predict(X)])

@@ -50,7 +50,7 @@ for fold in range(5):
     for name, numbers in parts.items():
         rows = np.isin(part_of_row, np.mod(numbers, 5))
         path = folder / f"Fold{fold + 1}" / f"{name}.txt"
-        dump_letor(path, data.data[rows], data.target[rows], qid=data.qid[rows], ids=ids[rows])
+        dump_letor(data.data[rows], data.target[rows], path, qid=data.qid[rows], ids=ids[rows])
 
 for path in sorted(folder.glob("Fold1/*.txt")):
     print(f"{path.relative_to(folder)}: {len(path.read_text().splitlines())} lines, such as")
@@ -150,7 +150,7 @@ scores = {"LambdaMART": ranker.predict(test.data), "forest": forest.predict(test
 for name in ("ndcg@10", "ndcg.trec_eval@10", "ndcg.lightgbm@10", "ndcg.xgboost@10", "err@10", "map", "p@5"):
     values = (as_measure(name)(test.target, each, qid=test.qid) for each in scores.values())
     print(f"{name:18}" + "".join(f"{value:8.4f}" for value in values))
-per_query_table(test.target, scores, qid=test.qid, measures=["ndcg@10", "map"]).round(3).head()
+per_query_table(test.target, scores, qid=test.qid, measure=["ndcg@10", "map"]).round(3).head()
 
 # %%
 # Is the difference real? `~ranktrees.compare` tests it, query by query, and the picture shows where it comes
@@ -197,8 +197,8 @@ print(compare_values(of_queries["LambdaMART"], of_queries["forest"]))
 # ids of the documents are those after the ``#`` of the LETOR file.
 
 
-dump_trec_run(folder / "trees.run", ranker.predict(test.data), qid=test.qid, ids=test.ids, k=10, tag="trees")
-dump_trec_qrels(folder / "test.qrels", test.target, qid=test.qid, ids=test.ids)
+dump_trec_run(ranker.predict(test.data), folder / "trees.run", qid=test.qid, ids=test.ids, k=10, tag="trees")
+dump_trec_qrels(test.target, folder / "test.qrels", qid=test.qid, ids=test.ids)
 for name in ("trees.run", "test.qrels"):
     print(f"{name}\n    " + "\n    ".join((folder / name).read_text().splitlines()[:3]))
 

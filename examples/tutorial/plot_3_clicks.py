@@ -39,7 +39,7 @@ rng = np.random.default_rng(SEED)
 sessions = []
 for number in range(8):
     shown_by = scores + 0.5 * scores.std() * rng.normal(size=len(scores))
-    drawn = make_clicks(y[train], qid=qid[train], scores=shown_by, random_state=rng)
+    drawn = make_clicks(y[train], shown_by, qid=qid[train], random_state=rng)
     session = drawn.qid + 200 * number
     columns = {"session": session, "row": drawn.rows, "position": drawn.position, "clicked": drawn.target}
     sessions.append(pd.DataFrame(columns))
@@ -224,7 +224,7 @@ for users in truth:
 # what it had put on top was clicked most. To choose a model, keep queries with labels, or ask users in an
 # experiment.
 
-drawn = make_clicks(y[test], qid=qid[test], scores=before, n_sessions=5, random_state=0)
+drawn = make_clicks(y[test], before, qid=qid[test], n_sessions=5, random_state=0)
 judged = scores["clicked"] | {"first ranker": before, "labels": labels}
 by_clicks = {name: measure(drawn.target, found[drawn.rows], qid=drawn.qid) for name, found in judged.items()}
 by_labels = {name: measure(y[test], found, qid=qid[test]) for name, found in judged.items()}

@@ -293,7 +293,7 @@ for method, habit in (("fit", {"group_id": qid}), ("predict", {"pred_contrib": T
 
 
 sets = {"train": (frame[train], y[train], qid[train]), "vali": (frame[vali], y[vali], qid[vali])}
-curves = score_curves(ranker, sets, ["ndcg@1", "ndcg@10", "map"], every=5)
+curves = score_curves(ranker, sets=sets, measure=["ndcg@1", "ndcg@10", "map"], every=5)
 print(curves)
 axes = curves.plot("ndcg@10")
 axes.figure.tight_layout()

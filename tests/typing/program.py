@@ -66,17 +66,17 @@ def forests() -> None:
     assert_type(forest, RandomForestRanker)
     X, y, qid = make_ranking(100, random_state=0, return_X_y_qid=True)
     assert_type(X, NDArray[np.float32])
-    forest.fit(X, y, qid=qid).rank(X, qid, k=2)
+    forest.fit(X, y, qid=qid).rank(X, qid=qid, k=2)
     display = ImportanceDisplay.from_estimator(forest, X, y, qid=qid, among="query")
     assert_type(display.plot(color="grey"), ImportanceDisplay)
     assert_type(CutoffDisplay.from_estimator(forest, X, y, qid=qid, cutoffs=[1, 5]), CutoffDisplay)
 
 
 def runs(path: Path, scores: Floats, qid: list[int], ids: list[str]) -> None:
-    dump_trec_run(path, scores, qid, ids, k=1000, tag="trees")
+    dump_trec_run(scores, path, qid=qid, ids=ids, k=1000, tag="trees")
     rows = judged_rows(load_trec_run(path), {"7": {"d1": 1, "d2": 0}})
     NDCG(rows["label"], rows["score"], qid=rows["query"])
-    best_rows(scores, qid, ids=ids)
+    best_rows(scores, qid=qid, ids=ids)
 
 
 def min_gap(labels: Floats, scores: Floats) -> float:

@@ -24,7 +24,7 @@ def measures_of(names: Sequence[str] | None) -> list[Measure]:
 def values_of(rows: Rows, scores: Any, measures: Sequence[Measure]) -> dict[Measure, np.ndarray]:
     """Return the values of the queries by each measure; of all rows together, if it is a measure of those."""
     by_query = [measure for measure in measures if measure.by_query]
-    found = per_query_table(rows.y, {"": scores}, rows.qid, by_query) if by_query else None
+    found = per_query_table(rows.y, {"": scores}, qid=rows.qid, measure=by_query) if by_query else None
     return {
         measure: np.array([measure(rows.y, scores)])
         if found is None or not measure.by_query

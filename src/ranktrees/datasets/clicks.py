@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 def make_clicks(
     y: ArrayLike,
-    qid: IdsLike,
-    scores: ArrayLike | None = None,
+    y_score: ArrayLike | None = None,
     *,
+    qid: IdsLike,
     n_sessions: int = 1,
     n_shown: int = 10,
     propensities: ArrayLike | None = None,
@@ -41,11 +41,11 @@ def make_clicks(
     ----------
     y : array-like of shape (n_rows,)
         Labels >= 0.
-    qid : array-like of shape (n_rows,)
-        The query of each row, in any order.
-    scores : array-like of shape (n_rows,), default=None
+    y_score : array-like of shape (n_rows,), default=None
         The scores by which rows are shown. Rows with equal scores are shown in their given order. If None,
         each session shows its query in a random order of its own.
+    qid : array-like of shape (n_rows,)
+        The query of each row, in any order.
     n_sessions : int, default=1
         The number of sessions of each query.
     n_shown : int, default=10
@@ -84,7 +84,7 @@ def make_clicks(
     Examples
     --------
     >>> from ranktrees.datasets import make_clicks
-    >>> log = make_clicks([0, 2, 1], [7, 7, 7], [0.9, 0.5, 0.7], n_sessions=2, n_shown=2, random_state=0)
+    >>> log = make_clicks([0, 2, 1], [0.9, 0.5, 0.7], qid=[7, 7, 7], n_sessions=2, n_shown=2, random_state=0)
     >>> log.rows, log.qid, log.position
     (array([0, 2, 0, 2]), array([0, 0, 1, 1]), array([1, 2, 1, 2]))
     >>> log.target, log.propensities
@@ -107,11 +107,11 @@ def make_clicks(
         raise ValueError(
             f"propensities={propensities!r}; expected {n_shown} probabilities, one for each position shown."
         )
-    if scores is not None:
-        scores = _column(scores, "scores", "one score per row")
-        if scores.shape != labels.shape:
+    if y_score is not None:
+        y_score = _column(y_score, "y_score", "one score per row")
+        if y_score.shape != labels.shape:
             raise ValueError(
-                f"scores has length {len(scores)}; expected one for each of the {len(labels)} rows."
+                f"y_score has length {len(y_score)}; expected one for each of the {len(labels)} rows."
             )
     rng = generator_of(random_state)
     order = np.arange(len(labels)) if order is None else order
@@ -122,7 +122,7 @@ def make_clicks(
     sizes = np.tile(np.diff(offsets), n_sessions)
     session = np.repeat(np.arange(len(sizes)), sizes)
     rows = np.tile(order, n_sessions)
-    shown_by = rng.random(len(rows)) if scores is None else -scores[rows]
+    shown_by = rng.random(len(rows)) if y_score is None else -y_score[rows]
     rows = rows[np.lexsort((shown_by, session))]
     position = 1 + np.arange(len(rows)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     shown = position <= n_shown

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from ranktrees.displays.base import Display
-from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.evaluation import score_curves
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.inspection import (
     accumulated_local_effects,
     importances,
@@ -136,9 +136,12 @@ class LearningCurvesDisplay(Display):
     def from_estimator(
         cls,
         model: Any,
+        X: RowsLike | None = None,
+        y: ArrayLike | None = None,
+        *,
+        qid: IdsLike | None = None,
         sets: Mapping[str, tuple[Any, ...]] | None = None,
         measure: AnyMeasure = "ndcg@10",
-        *,
         every: int = 1,
         ax: Axes | None = None,
         **style: Any,
@@ -147,10 +150,10 @@ class LearningCurvesDisplay(Display):
 
         Parameters
         ----------
-        model, sets, every
-            As for `score_curves`. If ``sets`` is None, the curves are those recorded during the fit.
+        model, X, y, qid, sets, every
+            As for `score_curves`. Without rows, the curves are those recorded during the fit.
         measure : str, Measure or callable, default="ndcg@10"
-            The measure. Ignored if ``sets`` is None.
+            The measure. Ignored if there are no rows.
         ax : matplotlib Axes, default=None
             The axes to draw on. If None, a new figure is created.
         **style
@@ -167,7 +170,8 @@ class LearningCurvesDisplay(Display):
         TypeError, ValueError
             As in `score_curves`.
         """
-        return cls(score_curves(model, sets, measure, every=every)).plot(ax, **style)
+        curves = score_curves(model, X, y, qid=qid, sets=sets, measure=measure, every=every)
+        return cls(curves).plot(ax, **style)
 
 
 class CostCurveDisplay(Display):
@@ -200,8 +204,8 @@ class CostCurveDisplay(Display):
 
         Parameters
         ----------
-        model : estimator
-            A fitted estimator of this library that is made of trees.
+        model : estimator or Ensemble
+            A fitted estimator of this library that is made of trees, or its ensemble.
         X, y, qid
             Rows, labels and query ids, as for its ``cost_curve``.
         name : str, default=None
@@ -234,7 +238,7 @@ class PositionBiasDisplay(Display):
     >>> from ranktrees import LambdaMARTRanker, make_clicks, make_ranking
     >>> from ranktrees.displays import PositionBiasDisplay
     >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
-    >>> log = make_clicks(y, qid, n_sessions=10, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=10, random_state=0)
     >>> ranker = LambdaMARTRanker(max_iter=10, random_state=0)
     >>> ranker = ranker.fit(X[log.rows], log.target, qid=log.qid, position=log.position)
     >>> PositionBiasDisplay.from_estimator(ranker).ax_.get_xlabel()

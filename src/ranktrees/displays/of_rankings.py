@@ -50,7 +50,7 @@ class PairedDifferenceDisplay(Display):
 
         Parameters
         ----------
-        model, other : estimator
+        model, other : estimator or Ensemble
             Fitted models that score rows.
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
             Rows that both models can read.
@@ -149,7 +149,7 @@ class CutoffDisplay(Display):
 
         Parameters
         ----------
-        model : estimator
+        model : estimator or Ensemble
             A fitted model that scores rows.
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
             Rows.
@@ -176,7 +176,7 @@ class CutoffDisplay(Display):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        scores: ArrayLike | Mapping[str, ArrayLike],
+        y_score: ArrayLike | Mapping[str, ArrayLike],
         *,
         qid: IdsLike | None = None,
         measure: AnyMeasure = "ndcg",
@@ -188,7 +188,7 @@ class CutoffDisplay(Display):
 
         Parameters
         ----------
-        y_true, scores, qid, measure, cutoffs
+        y_true, y_score, qid, measure, cutoffs
             As for `cutoff_curves`.
         ax : matplotlib Axes, default=None
             The axes to draw on. If None, a new figure is created.
@@ -206,7 +206,9 @@ class CutoffDisplay(Display):
         TypeError, ValueError
             As in `cutoff_curves`.
         """
-        return cls(cutoff_curves(y_true, scores, qid=qid, measure=measure, cutoffs=cutoffs)).plot(ax, **style)
+        return cls(cutoff_curves(y_true, y_score, qid=qid, measure=measure, cutoffs=cutoffs)).plot(
+            ax, **style
+        )
 
 
 class RelevanceCalibrationDisplay(Display):
@@ -241,7 +243,7 @@ class RelevanceCalibrationDisplay(Display):
 
         Parameters
         ----------
-        model : estimator
+        model : estimator or Ensemble
             A fitted model that scores rows.
         X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
             Rows.
@@ -266,7 +268,7 @@ class RelevanceCalibrationDisplay(Display):
     def from_predictions(
         cls,
         y_true: ArrayLike,
-        scores: ArrayLike,
+        y_score: ArrayLike,
         *,
         qid: IdsLike | None = None,
         n_bins: int = 10,
@@ -279,7 +281,7 @@ class RelevanceCalibrationDisplay(Display):
 
         Parameters
         ----------
-        y_true, scores, qid, n_bins, strategy
+        y_true, y_score, qid, n_bins, strategy
             As for `relevance_calibration`.
         ref_line : bool, default=False
             Whether to draw the line on which labels are equal to scores.
@@ -299,5 +301,5 @@ class RelevanceCalibrationDisplay(Display):
         ValueError
             As in `relevance_calibration`.
         """
-        found = relevance_calibration(y_true, scores, qid=qid, n_bins=n_bins, strategy=strategy)
+        found = relevance_calibration(y_true, y_score, qid=qid, n_bins=n_bins, strategy=strategy)
         return cls(found).plot(ax, ref_line=ref_line, **style)

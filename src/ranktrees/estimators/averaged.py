@@ -298,7 +298,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
             share = self.validation_fraction
             X_val, (data, held_out) = X, hold_out(data, share, seed, "pass X_val, y_val and qid_val")
         model._fit(X, data, X_val, held_out, None)
-        spread = _spread(held_out, model.ensemble_.predict(held_out.X, n_jobs))
+        spread = _spread(held_out, model.ensemble_.predict(held_out.X, n_jobs=n_jobs))
         if self.verbose and data.share.communicator.rank == 0:
             best = model.validation_score_[model.best_iteration_ - 1]
             print(

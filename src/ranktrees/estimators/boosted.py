@@ -18,7 +18,6 @@ from sklearn.utils._indexing import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from ranktrees.estimators.columns import recoded, with_columns_of
-from ranktrees.estimators.ensemble_ranker import own_model
 from ranktrees.estimators.fit_warnings import (
     NEVER_OUT_OF_BAG,
     warn_of_grades,
@@ -46,6 +45,7 @@ from ranktrees.estimators.starting import (
     scores_to_start_from,
 )
 from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
+from ranktrees.evaluation.own_models import own_model
 from ranktrees.evaluation.predictions import scored_like
 from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure

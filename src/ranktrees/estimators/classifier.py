@@ -300,12 +300,12 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
             return super()._scores(X, rows, n_trees)
         n_threads = self._threads_to_score(rows)
         ensembles = self.ensembles_ if n_trees is None else [one.first(n_trees) for one in self.ensembles_]
-        return np.stack([one.predict(rows, n_threads) for one in ensembles], axis=1)
+        return np.stack([one.predict(rows, n_jobs=n_threads) for one in ensembles], axis=1)
 
     def _stages(self, X: RowsLike, rows: RowsLike, n_threads: int) -> Iterator[np.ndarray]:
         if not self._has_several:
             return super()._stages(X, rows, n_threads)
-        of_classes = (one.staged_predict(rows, n_threads) for one in self.ensembles_)
+        of_classes = (one.staged_predict(rows, n_jobs=n_threads) for one in self.ensembles_)
         return (np.stack(scores, axis=1) for scores in zip(*of_classes, strict=True))
 
     def _start_of_before(self) -> Start:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.utils import Tags, TargetTags, get_tags
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -19,6 +18,7 @@ from ranktrees.estimators.fitted import FittedTrees, require_trees_only
 from ranktrees.estimators.fitting import TreeEnsembleEstimator
 from ranktrees.estimators.links import LINKS
 from ranktrees.estimators.parameters import with_parameters
+from ranktrees.evaluation.own_models import own_model
 from ranktrees.measures import Measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.model.ensemble import (
@@ -473,76 +473,7 @@ def _averaged(model: Any) -> FittedTrees:
     return estimator
 
 
-def own_model(model: Any) -> FittedTrees | None:
-    """Return the estimator of trees that a model is, frozen or not; None for another kind of model.
-
-    Parameters
-    ----------
-    model : object
-        An estimator of any kind, or an `Ensemble`.
-
-    Returns
-    -------
-    FittedTrees or None
-
-    Examples
-    --------
-    >>> from sklearn.frozen import FrozenEstimator
-    >>> from sklearn.linear_model import Ridge
-    >>> from ranktrees import RandomForestRanker
-    >>> own_model(FrozenEstimator(RandomForestRanker())), own_model(Ridge())
-    (RandomForestRanker(), None)
-    """
-    while isinstance(model, FrozenEstimator):
-        model = model.estimator
-    if isinstance(model, Ensemble):
-        return EnsembleRanker(model)
-    return model if isinstance(model, FittedTrees) else None
-
-
-def _where_trees_may_be(model: Any) -> str:
-    """Return what to pass instead of a pipeline or a search, as the end of a message."""
-    if hasattr(model, "best_estimator_"):
-        return " Pass its best_estimator_."
-    if hasattr(model, "named_steps"):
-        return " Pass its last step, pipeline[-1], to which rows come as the steps before it transform them."
-    library = type(model).__module__.partition(".")[0]
-    if library in ("lightgbm", "xgboost", "catboost"):
-        return f" Pass ranktrees.load_{library}(model)."
-    return ""
-
-
-def fitted_trees(model: Any) -> FittedTrees:
-    """Return the fitted estimator of trees that a model is.
-
-    Parameters
-    ----------
-    model : estimator or Ensemble
-
-    Returns
-    -------
-    FittedTrees
-
-    Raises
-    ------
-    TypeError
-        If it is another kind of model.
-    sklearn.exceptions.NotFittedError
-        If the model is not fitted.
-
-    Examples
-    --------
-    >>> fitted_trees(Ensemble.from_trees([], n_features=2))
-    EnsembleRanker(ensemble=Ensemble(n_trees=0, n_nodes=0, depth=0, n_features=2, base=0.0, average=False))
-    """
-    estimator = own_model(model)
-    if estimator is None:
-        raise TypeError(
-            f"model is a {type(model).__name__}; expected a tree estimator of ranktrees, or an Ensemble."
-            + _where_trees_may_be(model)
-        )
-    check_is_fitted(estimator)
-    return estimator
+own_model.register(Ensemble, EnsembleRanker)
 
 
 def tags_of(model: Any) -> Any:

@@ -17,6 +17,7 @@ from ranktrees.evaluation.best import queries_to_rank, require_how_many, table_o
 from ranktrees.evaluation.cost_curve import cost_curve_of
 from ranktrees.evaluation.early_exit import check_early_exit
 from ranktrees.evaluation.early_exit import predict as predict_with_exits
+from ranktrees.evaluation.own_models import own_model
 from ranktrees.measures import as_measure
 from ranktrees.model.costs import FeatureCosts
 from ranktrees.rows import (
@@ -88,7 +89,7 @@ class FittedTrees(KnownParameters):
         ensemble = self.ensemble_
         if n_trees is not None:
             ensemble = ensemble.first(self.n_init_trees_ + n_trees)
-        return ensemble.predict(rows, self._threads_to_score(rows), start=self._starting_scores(X))
+        return ensemble.predict(rows, n_jobs=self._threads_to_score(rows), start=self._starting_scores(X))
 
     def _threads_to_score(self, rows: RowsLike) -> int:
         return effective_n_threads(self.n_jobs, rows.shape[0] * (rows.shape[1] + len(self._ensembles[0])))
@@ -151,6 +152,11 @@ class FittedTrees(KnownParameters):
         """Return how each method of rows makes what it returns of their scores."""
         return {"predict": self._finish}
 
+    def _whole_ensemble(self, instead: str) -> Ensemble:
+        """Return the trees, with what is known of their columns, if they are the whole model."""
+        require_trees_only(self, instead)
+        return with_columns_of(self, self.ensemble_)
+
     def save(self, path: PathLike) -> None:
         """Write the trees to a file, which predicts what this estimator predicts.
 
@@ -170,7 +176,7 @@ class FittedTrees(KnownParameters):
             of trees of ranktrees.
         """
         check_is_fitted(self)
-        ensemble = with_columns_of(self, whole_ensemble(self))
+        ensemble = self._whole_ensemble("pickle the estimator")
         warn_of_lost_levels(self, ensemble)
         warn_of_lost_link(self)
         ensemble.save(path)
@@ -259,9 +265,9 @@ class FittedTrees(KnownParameters):
     def rank(
         self,
         X: RowsLike,
+        *,
         qid: IdsLike | None = None,
         k: int | None = 10,
-        *,
         ids: IdsLike | None = None,
         early_exit: EarlyExit | None = None,
     ) -> pd.DataFrame:
@@ -303,7 +309,7 @@ class FittedTrees(KnownParameters):
         >>> from ranktrees import LambdaMARTRanker, make_ranking
         >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
         >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
-        >>> ranks = ranker.rank(X, qid, k=2)
+        >>> ranks = ranker.rank(X, qid=qid, k=2)
         >>> print(ranks[["query", "rank"]].head(4))
            query  rank
         0      0     1
@@ -342,7 +348,7 @@ class FittedTrees(KnownParameters):
 
     def _stages(self, X: RowsLike, rows: RowsLike, n_threads: int) -> Iterator[np.ndarray]:
         """Yield the scores after each tree that is counted."""
-        stages = self.ensemble_.staged_predict(rows, n_threads, start=self._starting_scores(X))
+        stages = self.ensemble_.staged_predict(rows, n_jobs=n_threads, start=self._starting_scores(X))
         yield from islice(stages, self.n_init_trees_, None)
 
     @with_keywords
@@ -558,9 +564,7 @@ def _is_by_order(measure: Measure | None) -> bool:
     return measure is not None and measure.by_order
 
 
-def whole_ensemble(model: Any) -> Ensemble:
-    require_trees_only(model, "pickle the estimator")
-    return model.ensemble_
+own_model.register(FittedTrees, lambda model: model)
 
 
 def require_trees_only(model: Any, instead: str) -> None:

@@ -575,7 +575,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
         with StandardFloats(n_threads):
             prepared = prepare(objective, data, n_threads)
             before = self.ensemble_.first(self.n_init_trees_)
-            scores = data.internal(before.predict(data.X, n_threads, start=self._starting_scores(X)))
+            scores = data.internal(before.predict(data.X, n_jobs=n_threads, start=self._starting_scores(X)))
             refitted.ensemble_ = refit_leaves(
                 self.ensemble_,
                 FollowedRows(None, prepared, data, scores),

@@ -361,7 +361,7 @@ def _out_of_bag(
     numbers = np.arange(n_rows) if share.row_numbers is None else share.row_numbers
     for first in range(0, len(ensemble), STAGES):
         trees = ensemble.first(min(first + STAGES, len(ensemble))).after(first)
-        leaves = data.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_threads), X))  # type: ignore[misc]
+        leaves = data.internal(by_parts(lambda rows, _, trees=trees: trees.leaves(rows, n_jobs=n_threads), X))  # type: ignore[misc]
         for tree, (root, leaf) in enumerate(zip(trees.tree_offsets, leaves.T, strict=False), first):
             left_out = bootstrap.times(tree)[numbers] == 0
             out_of_bag.add(numbers[left_out], trees.nodes["value"][root + leaf[left_out]])

@@ -7,8 +7,8 @@ from copy import copy
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.fitted import require_trees_only
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.rows.features import names_of
 from ranktrees.rows.records import Record, Records
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 
 from ranktrees.binning.edges import MOST_BINS
 from ranktrees.binning.mapper import BinMapper
-from ranktrees.estimators.ensemble_ranker import own_model
+from ranktrees.evaluation.own_models import own_model
 from ranktrees.evaluation.predictions import scores_by
 from ranktrees.model.ensemble import Ensemble, unpack
 from ranktrees.rows import FitData, check_rows
@@ -102,7 +102,9 @@ class Start:
         else:
             scores = self._scores_of_foreign(rows.X)
         X = rows.values_for(ensemble)
-        scores = by_parts(lambda part, start: ensemble.predict(part, n_threads, start=start), X, scores)
+        scores = by_parts(
+            lambda part, start: ensemble.predict(part, n_jobs=n_threads, start=start), X, scores
+        )
         return data.internal(scores)
 
     def stages(self, rows: FitRows, n_threads: int) -> Iterator[np.ndarray]:
@@ -116,7 +118,7 @@ class Start:
         scores, X = self.init_scores, rows.values_for(ensemble)
         if not rows.seen or scores is None:
             scores = by_parts(
-                lambda part, foreign: ensemble.first(first).predict(part, n_threads, start=foreign),
+                lambda part, foreign: ensemble.first(first).predict(part, n_jobs=n_threads, start=foreign),
                 X,
                 self._scores_of_foreign(rows.X),
             )
@@ -144,7 +146,7 @@ def _scores_after_each(
     trees: Ensemble, n_threads: int, rows: RowsLike, start: np.ndarray | None
 ) -> np.ndarray:
     """float64[n_rows, n_trees]"""
-    return np.stack(list(trees.staged_predict(rows, n_threads, start=start)), axis=1)
+    return np.stack(list(trees.staged_predict(rows, n_jobs=n_threads, start=start)), axis=1)
 
 
 def values_in_training(data: FitData, mapper: BinMapper, codes: Any, ensemble: Ensemble) -> Any:

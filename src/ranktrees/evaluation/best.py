@@ -23,13 +23,13 @@ __all__ = ["best_first", "best_rows", "places", "queries_to_rank", "require_how_
 
 
 def best_rows(
-    scores: ArrayLike, qid: IdsLike | None = None, k: int | None = 10, *, ids: IdsLike | None = None
+    y_score: ArrayLike, *, qid: IdsLike | None = None, k: int | None = 10, ids: IdsLike | None = None
 ) -> pd.DataFrame:
     """Return the best rows of each query, by the scores of any model.
 
     Parameters
     ----------
-    scores : array-like of shape (n_rows,)
+    y_score : array-like of shape (n_rows,)
         Finite scores. Higher scores rank first. The table keeps the index of a pandas Series, of which a
         level named "qid" supplies the query ids as well.
     qid : array-like of shape (n_rows,), default=None
@@ -44,9 +44,9 @@ def best_rows(
     -------
     DataFrame
         One row for each row that is returned. Queries come in order of first appearance, and the rows of a
-        query best first. ``query`` is the query id, ``row`` the position in ``scores``, ``id`` that of
+        query best first. ``query`` is the query id, ``row`` the position in ``y_score``, ``id`` that of
         ``ids``, if given, and ``rank`` counts from 1. Rows with equal scores keep the order that they have in
-        ``scores``.
+        ``y_score``.
 
     Raises
     ------
@@ -73,15 +73,15 @@ def best_rows(
     1  milk    2  d5     1    0.2
     """
     require_how_many(k)
-    values = numbers_in("scores", scores)
+    values = numbers_in("y_score", y_score)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise ValueError(
-            f"scores have shape {values.shape}"
+            f"y_score has shape {values.shape}"
             + (", and not all are finite" if values.ndim == 1 else "")
             + "; expected a finite number for each row."
         )
-    queries, qid = queries_to_rank("best_rows", len(values), qid, ids, "scores", scores)
-    return table_of_best(values, values, queries, qid, k, scores, ids)
+    queries, qid = queries_to_rank("best_rows", len(values), qid, ids, "y_score", y_score)
+    return table_of_best(values, values, queries, qid, k, y_score, ids)
 
 
 def queries_to_rank(

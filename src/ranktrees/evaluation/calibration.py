@@ -101,7 +101,7 @@ class RelevanceCalibration(Tabular):
 
 def relevance_calibration(
     y_true: ArrayLike,
-    scores: ArrayLike,
+    y_score: ArrayLike,
     *,
     qid: IdsLike | None = None,
     n_bins: int = 10,
@@ -123,7 +123,7 @@ def relevance_calibration(
     ----------
     y_true : array-like of shape (n,)
         Labels.
-    scores : array-like of shape (n,)
+    y_score : array-like of shape (n,)
         Finite scores.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`. Without ids all rows are one query, and there are no intervals.
@@ -161,9 +161,9 @@ def relevance_calibration(
         raise ValueError(f"strategy={strategy!r}; expected 'quantile' or 'uniform'.")
     if not (is_real(confidence) and 0 < confidence < 1):
         raise ValueError(f"confidence={confidence!r}; expected a number between 0 and 1.")
-    warn_of_order({"y_true": y_true, "scores": scores, "qid": qid})
-    numbers = column("scores", scores)
-    labels, order, offsets, _ = checked_rows(y_true, {"scores": numbers}, qid, None)
+    warn_of_order({"y_true": y_true, "y_score": y_score, "qid": qid})
+    numbers = column("y_score", y_score)
+    labels, order, offsets, _ = checked_rows(y_true, {"y_score": numbers}, qid, None)
     numbers, query = arranged(order, numbers), query_of_rows(None, offsets)
     cuts = np.linspace(0, 1, n_bins + 1)[1:-1]
     if strategy == "quantile":

@@ -34,12 +34,13 @@ import numpy as np
 
 from ranktrees._core.evaluation import combining
 from ranktrees._core.measures import ranking
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.base import query_weights
 from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.measures.rows import arranged, checked_rows, column
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.rows import find_query_of_rows, warn_of_order
+from ranktrees.rows import check_rows, find_query_of_rows, warn_of_order
 from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
 from ranktrees.support.parallel import effective_n_threads
@@ -189,9 +190,9 @@ class WeightCurve(Tabular):
 
 
 def optimal_weight(
+    y_true: ArrayLike,
     scores_a: ArrayLike,
     scores_b: ArrayLike,
-    y: ArrayLike,
     *,
     qid: IdsLike | None = None,
     measure: AnyMeasure = "ndcg@10",
@@ -216,13 +217,13 @@ def optimal_weight(
 
     Parameters
     ----------
+    y_true : array-like of shape (n,)
+        Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
     scores_a, scores_b : array-like of shape (n,)
         Finite scores of the two rankers; rows with higher scores rank first. Scores :math:`2^{900}` times
         smaller than the largest count as 0.
-    y : array-like of shape (n,)
-        Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
     qid : array-like of shape (n,), default=None
-        Query ids of any hashable type, in any order. If None and `y` has no ids either, all rows are one
+        Query ids of any hashable type, in any order. If None and `y_true` has no ids either, all rows are one
         query.
     measure : str or Measure, default="ndcg@10"
         Any measure that depends only on the order of the rows. The measures of `ranktrees.measures` are
@@ -275,15 +276,15 @@ def optimal_weight(
     Examples
     --------
     >>> from ranktrees.evaluation import optimal_weight
-    >>> a, b, y = [3.0, 2.0, 1.0], [0.0, 1.0, 3.0], [1, 0, 2]
-    >>> curve = optimal_weight(a, b, y)
+    >>> y_true, a, b = [1, 0, 2], [3.0, 2.0, 1.0], [0.0, 1.0, 3.0]
+    >>> curve = optimal_weight(y_true, a, b)
     >>> curve.weights.round(3)
     array([0.   , 0.333, 0.4  , 0.5  , 1.   ])
     >>> curve.values.round(3)
     array([0.689, 0.797, 1.   , 0.964])
     >>> round(curve.weight, 3), curve.value
     (0.45, 1.0)
-    >>> optimal_weight([0.0, 0.0], [1.0, 0.0], [1, 0], form="additive", near=1).weight
+    >>> optimal_weight([1, 0], [0.0, 0.0], [1.0, 0.0], form="additive", near=1).weight
     1.0
     """
     measure = as_measure(measure)
@@ -291,12 +292,18 @@ def optimal_weight(
     if not (near is None or (is_real(near) and math.isfinite(near))):
         raise ValueError(f"near={near!r}; expected the weight to stay near, a finite number, or None.")
     warn_of_order(
-        {"y": y, "scores_a": scores_a, "scores_b": scores_b, "qid": qid, "sample_weight": sample_weight}
+        {
+            "y_true": y_true,
+            "scores_a": scores_a,
+            "scores_b": scores_b,
+            "qid": qid,
+            "sample_weight": sample_weight,
+        }
     )
     a, b = column("scores_a", scores_a), column("scores_b", scores_b)
     given = {"scores_a": a, "scores_b": b}
-    labels, order, offsets, row_weights = checked_rows(y, given, qid, sample_weight)
-    measure.check_labels(labels)
+    labels, order, offsets, row_weights = checked_rows(y_true, given, qid, sample_weight)
+    measure.check_labels(labels, "y_true")
     rows = labels, arranged(order, a), arranged(order, b), offsets, row_weights
     return weight_curve_of(measure, *rows, form, interval, effective_n_threads(n_jobs), near)
 
@@ -414,7 +421,7 @@ def _scaled(scores: np.ndarray, exponent: int) -> np.ndarray:
 
 
 def refine_weights(
-    ensemble: Ensemble,
+    model: Any,
     X: RowsLike,
     y: ArrayLike,
     *,
@@ -435,11 +442,13 @@ def refine_weights(
 
     Parameters
     ----------
-    ensemble : Ensemble
-        The trees, such as ``model.ensemble_``.
-    X : array-like or sparse matrix of shape (n_rows, n_features)
-        Rows, as for `Ensemble.predict`.
-    y, qid, measure, sample_weight, n_jobs
+    model : estimator or Ensemble
+        A fitted estimator of this library that is made of trees, or its ensemble. It stays as it is.
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
+        Rows, as for the ``predict`` of the model.
+    y : array-like of shape (n_rows,)
+        Labels. A pandas Series whose index has a level named "qid" supplies the query ids as well.
+    qid, measure, sample_weight, n_jobs
         As for `optimal_weight`.
     interval : pair of float, default=None
         The lowest and the highest weight that a tree may get in a pass, relative to the weight it has at that
@@ -450,15 +459,17 @@ def refine_weights(
     Returns
     -------
     Ensemble
-        The same trees with other values. Finding them takes 8 bytes of memory per row and tree, or 12 if the
-        rows of a query are not together.
+        The same trees with other values, also of an estimator: ``EnsembleRanker(refined)`` predicts, ranks
+        and scores by them. Finding them takes 8 bytes of memory per row and tree, or 12 if the rows of a
+        query are not together.
 
     Raises
     ------
     TypeError
-        If ``ensemble`` is not an Ensemble.
+        If the model is not one of this library that is made of trees.
     ValueError
-        As for `optimal_weight`, and if ``n_repeats`` is below 1.
+        As for `optimal_weight`; if ``n_repeats`` is below 1; or if the trees are not the whole model, because
+        boosting started from a model of another kind.
 
     References
     ----------
@@ -471,24 +482,18 @@ def refine_weights(
     >>> from ranktrees.evaluation import refine_weights
     >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
     >>> ranker = LambdaMARTRanker(max_iter=20, random_state=0).fit(X, y, qid=qid)
-    >>> refined = refine_weights(ranker.ensemble_, X, y, qid=qid)
-    >>> before, after = (
-    ...     as_measure("ndcg@10")(y, trees.predict(X), qid=qid) for trees in (ranker.ensemble_, refined)
-    ... )
+    >>> refined = refine_weights(ranker, X, y, qid=qid)
+    >>> before, after = (as_measure("ndcg@10")(y, model.predict(X), qid=qid) for model in (ranker, refined))
     >>> after >= before
     True
     """
-    if not isinstance(ensemble, Ensemble):
-        raise TypeError(
-            f"ensemble is a {type(ensemble).__name__}; expected an Ensemble: for a fitted estimator of "
-            "trees, pass its ensemble_."
-        )
+    model = fitted_trees(model)
     if not is_whole(n_repeats, 1):
         raise ValueError(f"n_repeats must be a whole number >= 1, got {n_repeats!r}")
     measure, n_threads = as_measure(measure), effective_n_threads(n_jobs)
     interval = checked_interval("additive", interval, weights=WEIGHTS_OF_TREES)
-    ensemble = Ensemble.joined([ensemble])
-    leaves = ensemble.leaves(X, n_threads)
+    ensemble = Ensemble.joined([model._whole_ensemble("find the weight of the whole model")])
+    leaves = ensemble.leaves(check_rows(model, X, reset=False), n_jobs=n_threads)
     warn_of_order({"X": X, "y": y, "qid": qid, "sample_weight": sample_weight})
     qid = find_query_of_rows(len(leaves), {"qid": qid}, {"y": y, "X": X})
     labels, order, offsets, weights = checked_rows(y, {"X": leaves}, qid, sample_weight)

@@ -87,9 +87,10 @@ BITS = 40
 
 def per_query_table(
     y_true: ArrayLike,
-    scores: Mapping[str, ArrayLike],
+    y_score: Mapping[str, ArrayLike],
+    *,
     qid: IdsLike | None = None,
-    measures: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
+    measure: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
 ) -> pd.DataFrame:
     """Return a table with the value of every measure for every query and every ranker.
 
@@ -97,12 +98,12 @@ def per_query_table(
     ----------
     y_true : array-like of shape (n,)
         Labels.
-    scores : dict of str to array-like of shape (n,)
+    y_score : dict of str to array-like of shape (n,)
         The scores of each ranker, by the name of the ranker.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
-    measures : str, Measure, callable or sequence of them, default="ndcg@10"
-        The measures.
+    measure : str, Measure, callable or sequence of them, default="ndcg@10"
+        The measure, or several.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def per_query_table(
     --------
     >>> y_true, qid = [0, 2, 1, 1, 0], ["a", "a", "a", "b", "b"]
     >>> table = per_query_table(
-    ...     y_true, {"ours": [0.3, 0.9, 0.1, 0.2, 0.7], "none": [0] * 5}, qid, ["mrr", "p@1"]
+    ...     y_true, {"ours": [0.3, 0.9, 0.1, 0.2, 0.7], "none": [0] * 5}, qid=qid, measure=["mrr", "p@1"]
     ... )
     >>> print(table)
     ranker  ours              none
@@ -133,17 +134,17 @@ def per_query_table(
     0.75
     """
     pd = pandas_for("per_query_table")
-    chosen = _measures_of(measures)
-    if not isinstance(scores, Mapping):
+    chosen = _measures_of(measure)
+    if not isinstance(y_score, Mapping):
         raise TypeError(
-            f"scores is {as_seen(scores)}; expected a dict of the scores of each ranker by its name: "
+            f"y_score is {as_seen(y_score)}; expected a dict of the scores of each ranker by its name: "
             "pass {'name': scores}."
         )
-    named = {f"scores[{name!r}]": values for name, values in scores.items()}
+    named = {f"y_score[{name!r}]": values for name, values in y_score.items()}
     values, order, offsets = values_of_queries(y_true, named, qid, chosen)
     columns = {
         (name, repr(measure)): values[of_ranker, measure]
-        for name, of_ranker in zip(scores, named, strict=True)
+        for name, of_ranker in zip(y_score, named, strict=True)
         for measure in chosen
     }
     qid = qid_of(y_true) if qid is None else qid
@@ -155,15 +156,15 @@ def per_query_table(
     return table
 
 
-def _measures_of(measures: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure]:
+def _measures_of(measure: AnyMeasure | Sequence[AnyMeasure]) -> list[Measure]:
     """The measures, one or several, each of another name."""
-    one = isinstance(measures, str) or callable(measures)
-    given: Any = [measures] if one else measures
-    chosen = [as_measure(measure) for measure in given]
+    one = isinstance(measure, str) or callable(measure)
+    given: Any = [measure] if one else measure
+    chosen = [as_measure(each) for each in given]
     for name, times in Counter(map(repr, dict.fromkeys(chosen))).items():
         if times > 1:
             raise ValueError(
-                f"measures has {times} that print as {name}, which is to name one column; expected a "
+                f"measure has {times} that print as {name}, which is to name one column; expected a "
                 "different name for each: give the functions different names."
             )
     return chosen
@@ -1092,6 +1093,56 @@ class Report(Tabular):
         """
         columns = ["ranker", *map(repr, self.measures)]
         return pandas_for("to_frame").DataFrame(self._cells(max_p), list(LETTERS)[: len(self.names)], columns)
+
+    def plot(self, ax: Axes | None = None, **style: Any) -> Axes:
+        """Plot the mean of each ranker by each measure, with its t interval over the queries.
+
+        Intervals may overlap where `better_than` finds a difference beyond chance: the rankers are compared
+        on the same queries, and what these have in common widens each interval, but not that of a difference.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            The axes to plot on. If None, a new figure is created.
+        **style
+            Keyword arguments passed to `matplotlib.axes.Axes.errorbar`, which draws the intervals.
+
+        Returns
+        -------
+        matplotlib Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        ax = axes_or_new(ax)
+        confidence = next(iter(self.comparisons.values())).confidence
+        places = np.arange(len(self.names))
+        n_measures = len(self.measures)
+        for number, measure in enumerate(self.measures):
+            found = [mean_interval(values, confidence) for values in self._values(measure)]
+            means, low, high = (
+                np.array([getattr(each, end) for each in found]) for end in ("mean", "low", "high")
+            )
+            drawn: dict[str, Any] = {"fmt": "o", "color": f"C{number}", "capsize": 3, "label": repr(measure)}
+            apart = (number - (n_measures - 1) / 2) * 0.6 / n_measures
+            ax.errorbar(means, places + apart, xerr=[means - low, high - means], **(drawn | style))
+        ax.set_yticks(places, self.names)
+        ax.set_ylim(len(places) - 0.5, -0.5)
+        what = f"{100 * confidence:g} % interval"
+        if n_measures == 1:
+            ax.set_xlabel(f"{self.measures[0]!r}, {what}")
+        else:
+            ax.set_xlabel(f"mean, {what}")
+            ax.legend()
+        return ax
+
+    def _values(self, measure: Measure) -> list[NDArray[np.float64]]:
+        """The values of the queries for each ranker."""
+        first, *others = self.names
+        found = [self.comparisons[measure, first, other] for other in others]
+        return [found[0].values_a, *(each.values_b for each in found)]
 
     def to_latex(self, max_p: float = 0.05, **options: Any) -> str:
         r"""Return the report as a table of LaTeX.

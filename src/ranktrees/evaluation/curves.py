@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.evaluation.own_models import own_model, where_trees_may_be
 from ranktrees.evaluation.predictions import score_method, staged_scores_by
 from ranktrees.measures import Measure, as_measure
 from ranktrees.rows import check_score
@@ -25,9 +26,10 @@ from ranktrees.support.tables import Tabular, pandas_for
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     from ranktrees.measures.named import AnyMeasure
+    from ranktrees.support.annotations import IdsLike, RowsLike
 
 __all__ = ["ScoreCurves", "score_curves"]
 
@@ -179,7 +181,7 @@ class ScoreCurves(Tabular):
             wanted = ", ".join(str(one) for one in (name, measure) if one is not None)
             there_are = "; ".join(f"{name}, {measure}" for name, measure in self.values)
             raise KeyError(
-                f"there is no curve of {wanted}; expected one of: {there_are}. For others, pass sets and "
+                f"there is no curve of {wanted}; expected one of: {there_are}. For others, pass rows and "
                 "measures to score_curves."
             )
         return keys
@@ -191,25 +193,35 @@ def _measure_or_loss(measure: AnyMeasure) -> Measure | str:
 
 def score_curves(
     model: Any,
-    sets: Mapping[str, tuple[Any, ...]] | None = None,
-    measures: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
+    X: RowsLike | None = None,
+    y: ArrayLike | None = None,
     *,
+    qid: IdsLike | None = None,
+    sets: Mapping[str, tuple[Any, ...]] | None = None,
+    measure: AnyMeasure | Sequence[AnyMeasure] = "ndcg@10",
     every: int = 1,
 ) -> ScoreCurves:
     """Measure a model after each of its trees.
 
     Parameters
     ----------
-    model : estimator
+    model : estimator or Ensemble
         A fitted model of this library or another, with ``staged_predict`` or, for a classifier of two
-        classes, ``staged_decision_function`` or ``staged_predict_proba``.
+        classes, ``staged_decision_function`` or ``staged_predict_proba``; or an ensemble.
+    X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features), default=None
+        The rows to measure on. Their curves are those of the set "rows". If neither rows nor ``sets`` are
+        given, the curves are those that a boosted model of this library has recorded during its fit: one
+        measure (``scoring``) or the loss, on its training and validation rows, including the trees that early
+        stopping has cut off.
+    y : array-like of shape (n_rows,), default=None
+        The labels of the rows. A pandas Series whose index has a level named "qid" supplies the query ids as
+        well.
+    qid : array-like of shape (n_rows,), default=None
+        The query ids of the rows, in any order. Without ids all rows are one query.
     sets : dict of str to tuple, default=None
-        The rows to measure on, by name: ``(X, y)`` or ``(X, y, qid)``. The rows may be in any order, and the
-        ids may be a level of the index of ``y``. Without ids all rows are one query. If None, the curves are
-        those that a boosted model of this library has recorded during its fit: one measure (``scoring``) or
-        the loss, on its training and validation rows, including the trees that early stopping has cut off.
-    measures : str, Measure, callable or sequence of them, default="ndcg@10"
-        The measures to compute on ``sets``. Ignored if ``sets`` is None.
+        Several sets of rows instead of ``X``, by name: ``(X, y)`` or ``(X, y, qid)``.
+    measure : str, Measure, callable or sequence of them, default="ndcg@10"
+        The measure to compute on the rows, or several. Ignored if there are no rows.
     every : int, default=1
         Measure after each ``every``-th tree, and after the last.
 
@@ -221,10 +233,11 @@ def score_curves(
     Raises
     ------
     TypeError
-        If the model does not predict in stages.
+        If the model does not predict in stages, if there are rows without labels or labels without rows, or
+        if rows are given in both ways.
     ValueError
         If rows, labels or ids cannot be read, if the model was fitted with ids and a set has none, if a
-        measure is not defined on a set, or if ``sets`` is None and the fit has recorded nothing.
+        measure is not defined on a set, or if there are no rows and the fit has recorded nothing.
 
     Examples
     --------
@@ -232,39 +245,35 @@ def score_curves(
     >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
     >>> train, test = qid < 40, qid >= 40
     >>> ranker = LambdaMARTRanker(max_iter=50, random_state=0).fit(X[train], y[train], qid=qid[train])
+    >>> score_curves(ranker, X[test], y[test], qid=qid[test]).best("rows")[0] > 1
+    True
     >>> sets = {"training": (X[train], y[train], qid[train]), "test": (X[test], y[test], qid[test])}
-    >>> curves = score_curves(ranker, sets, ["ndcg@10", "err"])
+    >>> curves = score_curves(ranker, sets=sets, measure=["ndcg@10", "err"])
     >>> list(curves.values)
     [('training', NDCG @ 10), ('training', ERR), ('test', NDCG @ 10), ('test', ERR)]
     >>> bool(curves["test", "err"][-1] > curves["test", "err"][0])
     True
     """
+    model = own_model(model) or model
     check_is_fitted(model)
+    sets = _checked_sets(X, y, qid, sets)
     follows_fit = sets is None and hasattr(model, "_followed")
     if not follows_fit and not hasattr(model, f"staged_{score_method(model)}"):
         raise TypeError(
-            f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict: for a "
-            "pipeline, pass the last step, and rows transformed by the steps before it."
+            f"model is a {type(model).__name__}; expected a fitted estimator with staged_predict, or an "
+            "Ensemble." + where_trees_may_be(model)
         )
     if not is_whole(every, 1):
         raise ValueError(f"every={every!r}; expected a whole number of at least 1.")
     if sets is None:
         return _followed(model, every)
-    if not (isinstance(sets, Mapping) and sets):
-        raise ValueError(
-            f'sets is a {type(sets).__name__}; expected a dict that is not empty, such as {{"test": (X, y, '
-            "qid)}."
-        )
-    given = [measures] if isinstance(measures, str | Measure) or callable(measures) else list(measures)
+    given = [measure] if isinstance(measure, str | Measure) or callable(measure) else list(measure)
     if not given:
-        raise ValueError("measures is empty; expected one or more, such as 'ndcg@10'.")
+        raise ValueError("measure is empty; expected one or more, such as 'ndcg@10'.")
     chosen = [as_measure(one) for one in given]
     n_threads = effective_n_threads(getattr(model, "n_jobs", None))
     values = {}
-    for name, rows in sets.items():
-        if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
-            raise ValueError(f"sets has {as_seen(rows)} as {name!r}; expected a tuple (X, y) or (X, y, qid).")
-        X, y, qid = rows if len(rows) == 3 else (*rows, None)
+    for name, (X, y, qid) in sets.items():
         data = check_score(model, X, y, qid=qid, read_rows=False, method="score_curves")
         for measure in chosen:
             measure.check_labels(data.labels, f"y of {name!r}")
@@ -290,6 +299,34 @@ def score_curves(
     return ScoreCurves(np.array(n_trees), values, n_trees[-1])
 
 
+def _checked_sets(
+    X: RowsLike | None,
+    y: ArrayLike | None,
+    qid: IdsLike | None,
+    sets: Mapping[str, tuple[Any, ...]] | None,
+) -> dict[str, tuple[Any, Any, Any]] | None:
+    """The sets of rows by name, each with ids or None; None if there are no rows."""
+    if isinstance(X, Mapping):
+        raise TypeError(f"X is {as_seen(X)}; expected rows: pass several sets of rows as sets=.")
+    given = [name for name, value in {"X": X, "y": y, "qid": qid}.items() if value is not None]
+    if sets is None:
+        if given and (X is None or y is None):
+            lacking = "X" if X is None else "y"
+            raise TypeError(f"{given[0]} is given without {lacking}; expected rows and labels, or neither.")
+        return {"rows": (X, y, qid)} if given else None
+    if given:
+        raise TypeError(f"both {given[0]} and sets are given; expected one of them: add the rows to sets.")
+    if not (isinstance(sets, Mapping) and sets):
+        raise ValueError(
+            f'sets is a {type(sets).__name__}; expected a dict that is not empty, such as {{"test": (X, y, '
+            "qid)}."
+        )
+    for name, rows in sets.items():
+        if not isinstance(rows, tuple | list) or len(rows) not in (2, 3):
+            raise ValueError(f"sets has {as_seen(rows)} as {name!r}; expected a tuple (X, y) or (X, y, qid).")
+    return {name: (*rows, None)[:3] for name, rows in sets.items()}
+
+
 def _every(every: int, stages: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Yield (number, stage) for each ``every``-th stage, and for the last."""
     number = 0
@@ -310,8 +347,8 @@ def _measure_called(text: Any, model: Any) -> Measure | str:
         return as_measure(text)
     except ValueError as error:
         raise ValueError(
-            f"sets is None, but scoring has changed since the model was fitted, when it was {text}: set it "
-            "back, or pass rows to measure on."
+            f"no rows are given, and scoring has changed since the model was fitted, when it was {text}: set "
+            "it back, or pass rows to measure on."
         ) from error
 
 
@@ -323,8 +360,8 @@ def _followed(model: Any, every: int) -> ScoreCurves:
     scores = {name: of_rounds for name, of_rounds in scores.items() if len(of_rounds)}
     if not scores:
         raise ValueError(
-            "sets is None, but the model recorded no scores while it was fitted: fit it with validation "
-            'rows or early_stopping=True, or pass rows to measure on, such as sets={"test": (X, y, qid)}.'
+            "no rows are given, and the model recorded no scores while it was fitted: fit it with validation "
+            "rows or early_stopping=True, or pass rows to measure on: score_curves(model, X, y, qid=qid)."
         )
     n_trees = np.array([n for n, _ in _every(every, range(model.n_iter_))])
     values = {}

@@ -110,7 +110,7 @@ class CutoffCurves(Tabular):
 
 def cutoff_curves(
     y_true: ArrayLike,
-    scores: ArrayLike | Mapping[str, ArrayLike],
+    y_score: ArrayLike | Mapping[str, ArrayLike],
     *,
     qid: IdsLike | None = None,
     measure: AnyMeasure = "ndcg",
@@ -123,7 +123,7 @@ def cutoff_curves(
     ----------
     y_true : array-like of shape (n,)
         Labels.
-    scores : array-like of shape (n,), or dict of str to array-like of shape (n,)
+    y_score : array-like of shape (n,), or dict of str to array-like of shape (n,)
         The scores of a ranker, or those of several by their names.
     qid : array-like of shape (n,), default=None
         Query ids, as in `ndcg_score`.
@@ -162,10 +162,10 @@ def cutoff_curves(
     if not (isinstance(at, list) and at and all(is_whole(k, 1) for k in at)):
         raise ValueError(f"cutoffs={cutoffs!r}; expected a whole number of at least 1, or several of them.")
     at = sorted(set(at))
-    given = scores if isinstance(scores, Mapping) else {"scores": scores}
+    given = y_score if isinstance(y_score, Mapping) else {"y_score": y_score}
     if not given:
-        raise ValueError("scores is empty; expected the scores of one ranker or more.")
-    named = {f"scores[{name!r}]" if given is scores else "scores": of for name, of in given.items()}
+        raise ValueError("y_score is empty; expected the scores of one ranker or more.")
+    named = {f"y_score[{name!r}]" if given is y_score else "y_score": of for name, of in given.items()}
     values, _, _ = values_of_queries(y_true, named, qid, [measure @ k for k in at])
     found = np.array(
         [[mean_interval(values[name, measure @ k], confidence)[:3] for k in at] for name in named]

@@ -31,6 +31,7 @@ import numpy as np
 from ranktrees.evaluation.best import places
 from ranktrees.model import scoring
 from ranktrees.support.numeric import is_real, is_whole
+from ranktrees.support.parallel import effective_n_threads
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -155,7 +156,7 @@ class EarlyExit:
         return tuple(point for point in self.at or () if point < n_trees)
 
     def stays(
-        self, stage: int, scores: np.ndarray, offsets: np.ndarray, n_threads: int = 1
+        self, stage: int, scores: np.ndarray, offsets: np.ndarray, *, n_jobs: int | None = None
     ) -> NDArray[np.bool_]:
         """Return which rows stay in at an exit point.
 
@@ -167,8 +168,8 @@ class EarlyExit:
             The scores so far of the rows that are still in, grouped by query.
         offsets : ndarray of shape (n_queries + 1,), int64
             Query q is rows ``offsets[q]:offsets[q + 1]``.
-        n_threads : int, default=1
-            The number of threads.
+        n_jobs : int, default=None
+            The number of threads; see `ranktrees.support.parallel.effective_n_threads`.
 
         Returns
         -------
@@ -179,11 +180,11 @@ class EarlyExit:
             high_enough = scores >= _of_stage(self.threshold, stage)
             if self.keep_at_least == 0:
                 return high_enough
-            return high_enough | (places(scores, offsets, n_threads) < self.keep_at_least)
+            return high_enough | (places(scores, offsets, effective_n_threads(n_jobs)) < self.keep_at_least)
         share = Fraction(_of_stage(self.drop, stage)).limit_denominator(FINEST_SHARE)
         sizes = np.diff(offsets)
         stay = np.maximum(sizes - sizes * share.numerator // share.denominator, max(1, self.keep_at_least))
-        return places(scores, offsets, n_threads) < np.repeat(stay, sizes)
+        return places(scores, offsets, effective_n_threads(n_jobs)) < np.repeat(stay, sizes)
 
 
 def check_early_exit(early_exit: object) -> None:
@@ -410,7 +411,7 @@ def drop_rows(
         rows_in.append(len(rows))
         scores[rows] = scores_after(rows, first, stop)
         if early_exit is not None and stop < n_trees:
-            stays = early_exit.stays(stage, dropped_by(scores[rows]), offsets, n_threads)
+            stays = early_exit.stays(stage, dropped_by(scores[rows]), offsets, n_jobs=n_threads)
             trees[rows[~stays]] = stop
             rows, offsets = rows[stays], np.concatenate([[0], np.cumsum(stays)])[offsets]
     n_walks = n_rows * (n_init_trees + n_trees)

@@ -10,10 +10,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ranktrees.evaluation.comparing import mean_interval
 from ranktrees.evaluation.early_exit import EarlyExit, drop_rows, exit_points
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.evaluation.predictions import scores_by, staged_scores_by
 from ranktrees.measures import as_measure
 from ranktrees.rows import check_score
@@ -83,7 +83,7 @@ class PickedEarlyExit:
 
 
 def pick_early_exit(
-    ranker: Any,
+    model: Any,
     X: RowsLike,
     y: ArrayLike,
     *,
@@ -112,8 +112,9 @@ def pick_early_exit(
 
     Parameters
     ----------
-    ranker : estimator
-        A fitted estimator of this library. A classifier ranks by ``decision_function``.
+    model : estimator or Ensemble
+        A fitted estimator of this library that is made of trees, or its ensemble. A classifier ranks by
+        ``decision_function``.
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
         Validation rows, of other queries than those of training.
     y : array-like of shape (n_rows,)
@@ -145,7 +146,7 @@ def pick_early_exit(
     Raises
     ------
     TypeError
-        If ``ranker`` is not an estimator of this library.
+        If the model is not one of this library that is made of trees.
     ValueError
         If an argument is out of its range, if there are no query ids, or if there are fewer than two queries
         on which the measure is defined.
@@ -164,13 +165,7 @@ def pick_early_exit(
     >>> picked.full_score - picked.score < 0.01
     True
     """
-    if not hasattr(ranker, "n_init_trees_"):
-        raise TypeError(
-            f"ranker is a {type(ranker).__name__}; expected a fitted estimator of ranktrees: for a "
-            "pipeline, pass the last step, and rows transformed by the steps before it."
-        )
-    check_is_fitted(ranker)
-    measure = as_measure(measure)
+    model, measure = fitted_trees(model), as_measure(measure)
     if not (measure.by_order and measure.by_query):
         raise ValueError(
             f"measure={measure}; expected a measure of the order of rows of a query, such as 'ndcg@10'."
@@ -179,20 +174,20 @@ def pick_early_exit(
         raise ValueError(f"tolerated_loss={tolerated_loss!r}; expected a number of at least 0.")
     if by not in ("share", "score"):
         raise ValueError(f"by={by!r}; expected 'share' or 'score'.")
-    n_trees = ranker._n_counted
+    n_trees = model._n_counted
     at = tuple(n_trees >> j for j in range(6, 0, -1) if n_trees >> j) if at is None else exit_points(at)
     at = tuple(sorted({point for point in at if point < n_trees}))
     if keep_at_least is None:
         cutoff: Any = measure.parameters.get("at")
         keep_at_least = 0 if by == "score" else int(cutoff) if isinstance(cutoff, Integral) else 1
-    data = check_score(ranker, X, y, qid=qid, method="pick_early_exit")
+    data = check_score(model, X, y, qid=qid, method="pick_early_exit")
     if not data.qid_given:
         raise ValueError(
             "pick_early_exit needs qid=: the tolerated loss is a mean over queries. Pass qid= (one id per "
             "row), or a y whose index has a level named 'qid'."
         )
     measure.check_labels(data.labels)
-    trial = _Trial(ranker, data, measure, confidence, X, at)
+    trial = _Trial(model, data, measure, confidence, X, at)
     name = "drop" if by == "share" else "threshold"
     values = [SHARES] * len(at) if by == "share" else [trial.quantiles(point) for point in at]
 
@@ -240,7 +235,7 @@ class _Trial:
 
     def __init__(
         self,
-        ranker: Any,
+        model: Any,
         data: FitData,
         measure: Measure,
         confidence: float | None,
@@ -249,11 +244,11 @@ class _Trial:
     ) -> None:
         self.data, self.measure, self.confidence = data, measure, confidence
         self.queries = None, data.offsets
-        self.n_threads = effective_n_threads(ranker.n_jobs)
+        self.n_threads = effective_n_threads(model.n_jobs)
         self.prepared = measure.prepare(data.labels, data.offsets, data.weights, self.n_threads)
-        self.n_init_trees, self.n_trees = ranker.n_init_trees_, ranker._n_counted
-        self.after = {self.n_trees: data.internal(scores_by(ranker, X))}
-        stages = zip(range(1, max(at, default=0) + 1), staged_scores_by(ranker, X), strict=False)
+        self.n_init_trees, self.n_trees = model.n_init_trees_, model._n_counted
+        self.after = {self.n_trees: data.internal(scores_by(model, X))}
+        stages = zip(range(1, max(at, default=0) + 1), staged_scores_by(model, X), strict=False)
         for n_trees, scores in stages:
             if n_trees in at:
                 self.after[n_trees] = data.internal(scores)

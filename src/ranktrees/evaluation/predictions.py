@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import _num_samples
 
+from ranktrees.evaluation.own_models import own_model
 from ranktrees.rows.values import as_seen, is_number
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def scores_by(model: Any, X: RowsLike, method: str | None = None, classes: Any =
     Parameters
     ----------
     model : object
+        An estimator, or an `Ensemble`.
     X : {array-like, sparse matrix, data frame} of shape (n_rows, n_features)
     method : str, default=None
         The method to call. If None, it is that of `score_method`. A model of a fold, which may lack a class,
@@ -97,6 +99,7 @@ def scores_by(model: Any, X: RowsLike, method: str | None = None, classes: Any =
         If the result is not one finite number per row, or if it is odds, and the model has not seen both
         classes.
     """
+    model = own_model(model) or model
     method = score_method(model) if method is None else method
     name = type(model).__name__
     if method == "decision_function" and classes is not None and len(model.classes_) < len(classes):

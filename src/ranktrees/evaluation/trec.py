@@ -167,11 +167,11 @@ def load_trec_qrels(path: PathLike | BinaryIO, *, encoding: str = "utf-8") -> pd
 
 
 def dump_trec_run(
+    y_score: ArrayLike,
     path: PathLike | BinaryIO,
-    scores: ArrayLike,
+    *,
     qid: IdsLike,
     ids: IdsLike,
-    *,
     k: int | None = None,
     tag: str = "ranktrees",
 ) -> None:
@@ -184,12 +184,12 @@ def dump_trec_run(
 
     Parameters
     ----------
+    y_score : array-like of shape (n_rows,)
+        Scores from -1e38 to 1e38. Higher scores rank first, and rows with equal scores keep their order.
     path : str, path-like or binary file
         The file to write. With the suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` it is compressed, as
         for :func:`load_letor`. It takes its place once it is complete. An open binary file is left open. Ids
         are written in UTF-8.
-    scores : array-like of shape (n_rows,)
-        Scores from -1e38 to 1e38. Higher scores rank first, and rows with equal scores keep their order.
     qid : array-like of shape (n_rows,)
         The query id of each row, in any order: integers, or strings without white space.
     ids : array-like of shape (n_rows,)
@@ -217,21 +217,21 @@ def dump_trec_run(
     >>> import io
     >>> from ranktrees import dump_trec_run
     >>> file = io.BytesIO()
-    >>> dump_trec_run(file, [0.5, 0.75, 0.75], qid=[7, 7, 7], ids=["d1", "d2", "d3"])
+    >>> dump_trec_run([0.5, 0.75, 0.75], file, qid=[7, 7, 7], ids=["d1", "d2", "d3"])
     >>> print(file.getvalue().decode(), end="")
     7 Q0 d2 1 0.75 ranktrees
     7 Q0 d3 2 0.7499999403953552 ranktrees
     7 Q0 d1 3 0.5 ranktrees
     """
-    require_file(path, "dump_trec_run(path, scores, qid, ids)")
+    require_file(path, "dump_trec_run(y_score, path, qid=qid, ids=ids)")
     require_how_many(k)
     if not (isinstance(tag, str) and _WORD.fullmatch(tag)):
         raise ValueError(f"tag={tag!r}; expected a string without white space.")
-    values = column("scores", scores)
+    values = column("y_score", y_score)
     if (large := np.abs(values) > _LARGEST_SCORE).any():
         seen = f"{values[large.argmax()]:g} in row {large.argmax()}"
-        raise ValueError(f"scores holds {seen}; expected scores from -1e38 to 1e38: divide all by a number.")
-    queries, words = _named_rows(qid, ids, {"scores": scores}, len(values))
+        raise ValueError(f"y_score holds {seen}; expected scores from -1e38 to 1e38: divide all by a number.")
+    queries, words = _named_rows(qid, ids, {"y_score": y_score}, len(values))
     rows, _, place = best_first(values, queries, k)
     written = _falling(values[rows], np.flatnonzero(place == 0))
     _write(
@@ -244,15 +244,15 @@ def dump_trec_run(
     )
 
 
-def dump_trec_qrels(path: PathLike | BinaryIO, y: ArrayLike, qid: IdsLike, ids: IdsLike) -> None:
+def dump_trec_qrels(y: ArrayLike, path: PathLike | BinaryIO, *, qid: IdsLike, ids: IdsLike) -> None:
     """Write labels as judgements in the format of TREC.
 
     Parameters
     ----------
-    path : str, path-like or binary file
-        The file to write, as for :func:`dump_trec_run`.
     y : array-like of shape (n_rows,)
         Labels, which are whole numbers of at most 2^31 - 1 in size.
+    path : str, path-like or binary file
+        The file to write, as for :func:`dump_trec_run`.
     qid : array-like of shape (n_rows,)
         The query id of each row: integers, or strings without white space.
     ids : array-like of shape (n_rows,)
@@ -275,12 +275,12 @@ def dump_trec_qrels(path: PathLike | BinaryIO, y: ArrayLike, qid: IdsLike, ids: 
     >>> import io
     >>> from ranktrees import dump_trec_qrels
     >>> file = io.BytesIO()
-    >>> dump_trec_qrels(file, [2, 0], qid=[7, 7], ids=["d1", "d2"])
+    >>> dump_trec_qrels([2, 0], file, qid=[7, 7], ids=["d1", "d2"])
     >>> print(file.getvalue().decode(), end="")
     7 0 d1 2
     7 0 d2 0
     """
-    require_file(path, "dump_trec_qrels(path, y, qid, ids)")
+    require_file(path, "dump_trec_qrels(y, path, qid=qid, ids=ids)")
     labels = column("y", y)
     if (wrong := (labels != np.floor(labels)) | (np.abs(labels) > _LARGEST_LABEL)).any():
         seen = f"{labels[wrong.argmax()]:g} in row {wrong.argmax()}"

@@ -20,8 +20,8 @@ import numpy as np
 
 from ranktrees._core.support.dtypes import NODE
 from ranktrees.estimators.columns import warn_of_lost_levels
-from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.links import warn_of_lost_link
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.formats.plain import (
     added_up,
     from_sets,

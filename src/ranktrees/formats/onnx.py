@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.estimators.links import warn_of_lost_link
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.formats.plain import (
     added_up,
     first_nodes,

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from ranktrees._core.support.dtypes import NODE
-from ranktrees.estimators.columns import with_columns_of
-from ranktrees.estimators.ensemble_ranker import fitted_trees
-from ranktrees.estimators.fitted import whole_ensemble
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack
 from ranktrees.model.native import MAGIC
 from ranktrees.support.cuts import round_down
@@ -52,8 +50,7 @@ def added_up(model: Any, feature_names: Sequence[str] | None = None) -> Ensemble
     >>> added_up(Ensemble.from_trees([], n_features=3, base=0.5)).nodes["value"]
     array([0.5])
     """
-    estimator = fitted_trees(model)
-    ensemble = Ensemble.joined([with_columns_of(estimator, whole_ensemble(estimator))])
+    ensemble = Ensemble.joined([fitted_trees(model)._whole_ensemble("pickle the estimator")])
     if feature_names is not None:
         names = checked_renames(feature_names, ensemble.feature_names, ensemble.n_features)
         ensemble = ensemble._with_columns(names, ensemble.category_levels)

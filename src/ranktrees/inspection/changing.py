@@ -79,7 +79,7 @@ class ChangedRows:
         self._own = rows if sparse.issparse(rows) else rows.copy(order="K")
 
     def _predict(self, rows: Any) -> NDArray[np.float64]:
-        return self.model._finish(self.model.ensemble_.predict(rows, self.n_threads))
+        return self.model._finish(self.model.ensemble_.predict(rows, n_jobs=self.n_threads))
 
     def values(self, columns: list[int]) -> np.ndarray:
         """Return the values in some columns, as a dense array of shape (n_rows, n_columns)."""

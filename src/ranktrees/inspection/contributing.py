@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.inspection.contributed import Columns, Contributions
 from ranktrees.inspection.paths import EnsemblePaths
 from ranktrees.rows import check_rows

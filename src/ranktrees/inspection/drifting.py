@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse, special
 from sklearn.base import BaseEstimator
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.rows import check_rows
 from ranktrees.rows.features import keys_of
 from ranktrees.rows.frames import frame_columns, holds_texts, values_of

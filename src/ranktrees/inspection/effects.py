@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.inspection.changing import ChangedRows, require_trees_only
 from ranktrees.rows import OrderedLevels, check_rows
 from ranktrees.rows.features import index_of, keys_of, names_of

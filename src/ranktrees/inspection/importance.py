@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from sklearn.utils import check_random_state
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.evaluation.comparing import mean_interval
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.inspection.changing import ChangedRows, require_trees_only
 from ranktrees.measures import as_measure
 from ranktrees.model.costs import used_features

@@ -11,8 +11,8 @@ from scipy import sparse
 from scipy.special import betaincinv
 from sklearn.utils import check_random_state
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
 from ranktrees.evaluation.combining import shares_of_queries
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.measures import as_measure
 from ranktrees.measures.rows import arranged, checked_rows
 from ranktrees.rows import check_rows, find_query_of_rows, warn_of_order
@@ -140,7 +140,7 @@ def local_optimum(
     scores = arranged(order, scores)
     shares_of_queries(measure, labels, scores, offsets, weights, n_threads)  # refuses what has no value
     prepared = measure.prepare(labels, offsets, weights, n_threads)
-    leaves = arranged(order, ensemble.leaves(rows, n_threads)) + ensemble.tree_offsets[:-1]
+    leaves = arranged(order, ensemble.leaves(rows, n_jobs=n_threads)) + ensemble.tree_offsets[:-1]
     leaves, places = np.unique(leaves, return_inverse=True)
     shape, n_trees = (len(scores), len(leaves)), len(ensemble)
     share = np.full(places.size, 1 / n_trees if ensemble.average else 1.0)

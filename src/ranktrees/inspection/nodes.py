@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ranktrees.estimators.ensemble_ranker import fitted_trees
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.model.ensemble import depths_of
 from ranktrees.rows.features import names_of
 from ranktrees.support.tables import pandas_for

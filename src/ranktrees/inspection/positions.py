@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.support.plotting import axes_or_new
 from ranktrees.support.tables import Tabular, pandas_for
 
@@ -99,8 +99,10 @@ def position_bias(model: Any) -> PositionBias:
 
     Raises
     ------
+    TypeError
+        If the model is not one of this library that is made of trees.
     ValueError
-        If the model was fitted without positions.
+        If the model was fitted without positions, of which an `Ensemble` knows nothing.
 
     References
     ----------
@@ -111,16 +113,16 @@ def position_bias(model: Any) -> PositionBias:
     >>> from ranktrees import LambdaMARTRanker, make_clicks, make_ranking
     >>> from ranktrees.inspection import position_bias
     >>> X, y, qid = make_ranking(60, random_state=0, return_X_y_qid=True)
-    >>> log = make_clicks(y, qid, n_sessions=10, random_state=0)
+    >>> log = make_clicks(y, qid=qid, n_sessions=10, random_state=0)
     >>> ranker = LambdaMARTRanker(max_iter=10, random_state=0)
     >>> ranker = ranker.fit(X[log.rows], log.target, qid=log.qid, position=log.position)
     >>> position_bias(ranker).to_frame().shape
     (10, 2)
     """
-    check_is_fitted(model)
-    if not hasattr(model, "propensities_"):
+    trees = fitted_trees(model)
+    if not hasattr(trees, "propensities_"):
         raise ValueError(
             f"model is a {type(model).__name__} without propensities_; expected a LambdaMARTRanker that "
             "learned from clicks: fit it with position=, the rank at which each row was shown."
         )
-    return PositionBias(model.propensities_, model.unclicked_propensities_)
+    return PositionBias(trees.propensities_, trees.unclicked_propensities_)

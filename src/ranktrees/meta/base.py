@@ -67,7 +67,7 @@ class RanksRows(EstimatorMixin):
     """Mixin for estimators that score rows, and so can return the best rows of each query."""
 
     def rank(
-        self, X: RowsLike, qid: IdsLike | None = None, k: int | None = 10, *, ids: IdsLike | None = None
+        self, X: RowsLike, *, qid: IdsLike | None = None, k: int | None = 10, ids: IdsLike | None = None
     ) -> pd.DataFrame:
         """Return the best rows of each query, as `LambdaMARTRanker.rank` does.
 

@@ -869,7 +869,7 @@ class Ensemble:
         return self._replace(bitsets=pack(after), categories=categories, groups=groups)
 
     def predict(
-        self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+        self, X: RowsLike, *, n_jobs: int | None = None, start: ArrayLike | None = None
     ) -> NDArray[np.float64]:
         """Score rows; see `ranktrees.model.scoring.predict`.
 
@@ -879,8 +879,9 @@ class Ensemble:
             Rows. NaN is a missing value, and an entry that is absent from a sparse matrix is 0. The columns
             of a data frame must have the feature names of the ensemble, if it has any. Columns with
             ``category_levels`` hold the levels themselves in a data frame, and their numbers in an array.
-        n_threads : int, default=1
-            The number of threads. Scores do not depend on it.
+        n_jobs : int, default=None
+            The number of threads; see `ranktrees.support.parallel.effective_n_threads`. If None, as many as
+            pay for the work. Scores do not depend on it.
         start : array-like of shape (n_rows,), default=None
             The scores that the trees are added to, instead of ``base``.
 
@@ -889,16 +890,16 @@ class Ensemble:
         ndarray of shape (n_rows,), float64
             The scores, whatever the ``link``.
         """
-        return scoring.predict(self, X, n_threads, start=start)
+        return scoring.predict(self, X, n_jobs=n_jobs, start=start)
 
     def staged_predict(
-        self, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+        self, X: RowsLike, *, n_jobs: int | None = None, start: ArrayLike | None = None
     ) -> Iterator[NDArray[np.float64]]:
         """Score rows after each tree; see `ranktrees.model.scoring.staged_predict`.
 
         Parameters
         ----------
-        X, n_threads, start
+        X, n_jobs, start
             As for `predict`.
 
         Yields
@@ -906,14 +907,14 @@ class Ensemble:
         ndarray of shape (n_rows,), float64
             The scores with the first 1, 2, ... trees.
         """
-        return scoring.staged_predict(self, X, n_threads, start=start)
+        return scoring.staged_predict(self, X, n_jobs=n_jobs, start=start)
 
-    def leaves(self, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
+    def leaves(self, X: RowsLike, *, n_jobs: int | None = None) -> NDArray[np.int32]:
         """Find the leaf that each row reaches in each tree; see `ranktrees.model.scoring.leaves`.
 
         Parameters
         ----------
-        X, n_threads
+        X, n_jobs
             As for `predict`.
 
         Returns
@@ -921,7 +922,7 @@ class Ensemble:
         ndarray of shape (n_rows, n_trees), int32
             The indices of the leaves among the nodes of their tree.
         """
-        return scoring.leaves(self, X, n_threads)
+        return scoring.leaves(self, X, n_jobs=n_jobs)
 
     def feature_importances(self, kind: Literal["gain", "split"] = "gain") -> NDArray[np.float64]:
         """Return how much the trees use each feature.

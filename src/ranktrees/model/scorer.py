@@ -206,12 +206,7 @@ def _marked(rows: np.ndarray, n: int) -> np.ndarray:
 def checked_threads(n_threads: int) -> int:
     """Return how many of the requested threads may be started, or raise if the number is not valid."""
     if not is_whole(n_threads, 1):
-        instead = "to use all processors, score by EnsembleRanker(ensemble, n_jobs=None)"
-        if hasattr(n_threads, "__len__"):
-            instead = "query ids are not needed, since a score does not depend on other rows"
-        raise ValueError(
-            f"n_threads must be at least 1, got {as_seen(n_threads)}; expected a whole number: {instead}."
-        )
+        raise ValueError(f"n_threads must be at least 1, got {as_seen(n_threads)}; expected a whole number.")
     return effective_n_threads(n_threads)
 
 

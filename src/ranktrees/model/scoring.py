@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from ranktrees.model.scorer import checked_threads, parts_of_csr
+from ranktrees.model.scorer import parts_of_csr
 from ranktrees.rows.frames import frame_columns, is_one_array, read_frame
 from ranktrees.rows.matrix import read_array, require_rows
+from ranktrees.support.parallel import effective_n_threads
 
 if TYPE_CHECKING:
     from ranktrees.model.arrays import ModelArrays
@@ -25,7 +26,7 @@ ROWS_PER_THREAD = 2048
 
 
 def predict(
-    ensemble: ModelArrays, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ensemble: ModelArrays, X: RowsLike, *, n_jobs: int | None = None, start: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     r"""Score rows.
 
@@ -49,8 +50,9 @@ def predict(
         exactly. NaN, masked entries and None are missing values. An entry that is absent from a sparse matrix
         is 0. If ``X`` is a data frame, categories are looked up in the ensemble's ``category_levels``.
         Otherwise they are the numbers of these levels.
-    n_threads : int, default=1
-        The number of threads, at least 1. No more than four per processor are started.
+    n_jobs : int, default=None
+        The number of threads; see `ranktrees.support.parallel.effective_n_threads`. If None, as many as pay
+        for the work.
     start : array-like of shape (n_rows,), default=None
         The scores that the trees are added to, instead of ``base``.
 
@@ -67,8 +69,8 @@ def predict(
     ValueError
         If ``X`` is not two-dimensional, has another number of columns than the ensemble has features, holds
         complex numbers, dates or words, has integers that float64 cannot hold, or is a sparse matrix whose
-        indices point outside it; if ``start`` has another length than ``X``; or if ``n_threads`` is not a
-        whole number of at least 1.
+        indices point outside it; if ``start`` has another length than ``X``; or if ``n_jobs`` is 0 or
+        not a whole number.
 
     Examples
     --------
@@ -81,20 +83,20 @@ def predict(
     X = _rows(ensemble, X)
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
-    n_threads = checked_threads(n_threads)
+    n_threads = _threads_to_score(ensemble, X, n_jobs)
     for some, codes in _encoded(ensemble.scorer, X, n_threads):
         ensemble.scorer.add(codes, sums[some], 0, ensemble.n_trees, n_threads=n_threads)
     return scores_of(ensemble, start, sums, ensemble.n_trees)
 
 
 def staged_predict(
-    ensemble: ModelArrays, X: RowsLike, n_threads: int = 1, *, start: ArrayLike | None = None
+    ensemble: ModelArrays, X: RowsLike, *, n_jobs: int | None = None, start: ArrayLike | None = None
 ) -> Iterator[NDArray[np.float64]]:
     """Score rows after each tree.
 
     Parameters
     ----------
-    ensemble, X, n_threads, start
+    ensemble, X, n_jobs, start
         As for `predict`.
 
     Yields
@@ -110,19 +112,19 @@ def staged_predict(
     X = _rows(ensemble, X)
     start = start_of(ensemble, X, start)
     sums = sums_before_trees(ensemble, start)
-    n_threads = checked_threads(n_threads)
+    n_threads = _threads_to_score(ensemble, X, n_jobs)
     codes = ensemble.scorer.encode(X, n_threads)
     for t in range(ensemble.n_trees):
         ensemble.scorer.add(codes, sums, t, t + 1, n_threads=n_threads)
         yield scores_of(ensemble, start, sums, t + 1)
 
 
-def leaves(ensemble: ModelArrays, X: RowsLike, n_threads: int = 1) -> NDArray[np.int32]:
+def leaves(ensemble: ModelArrays, X: RowsLike, *, n_jobs: int | None = None) -> NDArray[np.int32]:
     """Find the leaf that each row reaches in each tree.
 
     Parameters
     ----------
-    ensemble, X, n_threads
+    ensemble, X, n_jobs
         As for `predict`.
 
     Returns
@@ -136,7 +138,7 @@ def leaves(ensemble: ModelArrays, X: RowsLike, n_threads: int = 1) -> NDArray[np
         As for `predict`.
     """
     X = _rows(ensemble, X)
-    n_threads = checked_threads(n_threads)
+    n_threads = _threads_to_score(ensemble, X, n_jobs)
     found = np.empty((X.shape[0], ensemble.n_trees), np.int32)
     for some, codes in _encoded(ensemble.leaf_scorer, X, n_threads):
         for t in range(ensemble.n_trees):
@@ -144,6 +146,11 @@ def leaves(ensemble: ModelArrays, X: RowsLike, n_threads: int = 1) -> NDArray[np
             ensemble.leaf_scorer.add(codes, leaves_of_tree, t, t + 1, n_threads=n_threads)
             found[some, t] = leaves_of_tree
     return found
+
+
+def _threads_to_score(ensemble: ModelArrays, X: Any, n_jobs: int | None) -> int:
+    n_values = X.shape[0] * (X.shape[1] + ensemble.n_trees)
+    return effective_n_threads(n_jobs, n_values if n_jobs is None else None)
 
 
 def _encoded(scorer: Scorer, X: Any, n_threads: int) -> Iterator[tuple[slice, np.ndarray]]:

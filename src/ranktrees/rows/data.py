@@ -664,7 +664,7 @@ def _only_pair(eval_set: Any) -> Any:
     if len(pairs) > 1:
         raise ValueError(
             f"eval_set has {len(pairs)} entries; expected one (X, y) pair: pass the one that early stopping "
-            "should watch. train_score_ follows the training rows, and score_curves(model, sets) any others."
+            "should watch. train_score_ follows the training rows, and score_curves(model, X, y) any others."
         )
     if len(pairs) == 0 or not isinstance(pairs[0], (tuple, list)) or len(pairs[0]) != 2:
         seen = as_seen(eval_set if len(pairs) == 0 else pairs[0])

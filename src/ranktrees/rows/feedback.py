@@ -405,8 +405,8 @@ def pairs_among(pairs: ArrayLike, rows: ArrayLike) -> tuple[np.ndarray, np.ndarr
 
 
 def preference_accuracy_score(
-    y_score: ArrayLike,
     pairs: ArrayLike,
+    y_score: ArrayLike,
     *,
     pair_weight: ArrayLike | None = None,
     pair_target: ArrayLike | None = None,
@@ -418,10 +418,10 @@ def preference_accuracy_score(
 
     Parameters
     ----------
-    y_score : array-like of shape (n_rows,)
-        The score of each row. Rows with higher scores rank first.
     pairs : array-like of shape (n_pairs, 2), int
         Pairs of numbers of rows, the first preferred to the second.
+    y_score : array-like of shape (n_rows,)
+        The score of each row. Rows with higher scores rank first.
     pair_weight : array-like of shape (n_pairs,), default=None
         Weights :math:`w_k \ge 0` of the pairs. If None, it is 1 for each.
     pair_target : array-like of shape (n_pairs,), default=None
@@ -441,7 +441,7 @@ def preference_accuracy_score(
     Examples
     --------
     >>> from ranktrees.rows import preference_accuracy_score
-    >>> preference_accuracy_score([0.1, 0.5, 0.5], [[1, 0], [1, 2]])
+    >>> preference_accuracy_score([[1, 0], [1, 2]], [0.1, 0.5, 0.5])
     0.75
     """
     scores = np.asarray(unmasked(y_score), np.float64)

@@ -295,11 +295,11 @@ def load_letor_folds(
 
 
 def dump_letor(
-    path: PathLike | BinaryIO,
     X: RowsLike,
     y: ArrayLike,
-    qid: IdsLike,
+    path: PathLike | BinaryIO,
     *,
+    qid: IdsLike,
     ids: ArrayLike | None = None,
     keep_zeros: bool | None = None,
     encoding: str = "utf-8",
@@ -314,14 +314,14 @@ def dump_letor(
 
     Parameters
     ----------
-    path : str, path-like or binary file
-        The file to write. With the suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` it is compressed, as
-        for :func:`load_letor`. An open binary file is left open.
     X : array-like or sparse matrix of shape (n_rows, n_features)
         The values. Types other than float32 are written as float64. NaN and masked entries in a dense `X`
         are left out. In a sparse `X`, in which values that are not stored are 0, NaN is written as ``nan``.
     y : array-like of shape (n_rows,)
         Finite labels.
+    path : str, path-like or binary file
+        The file to write. With the suffix ``.gz``, ``.xz``, ``.bz2`` or ``.zst`` it is compressed, as
+        for :func:`load_letor`. An open binary file is left open.
     qid : array-like of shape (n_rows,)
         The query id of each row: integers, or strings of at most 1000 bytes without white space, ``:`` and
         ``#``. Strings are read back as integers if all of them look like integers. So 01, which would become
@@ -351,12 +351,12 @@ def dump_letor(
     >>> import numpy as np
     >>> from ranktrees.datasets import dump_letor
     >>> file = io.BytesIO()
-    >>> dump_letor(file, np.float32([[0.1, 0, 3], [0, 2.5, 0]]), [2, 0], [7, 7], ids=["a", "b"])
+    >>> dump_letor(np.float32([[0.1, 0, 3], [0, 2.5, 0]]), [2, 0], file, qid=[7, 7], ids=["a", "b"])
     >>> print(file.getvalue().decode(), end="")
     2 qid:7 1:0.1 3:3 # a
     0 qid:7 2:2.5 # b
     """
-    require_file(path, "dump_letor(path, X, y, qid)")
+    require_file(path, "dump_letor(X, y, path, qid=qid)")
     require_encoding(encoding)
     X = check_array(unmasked(X), accept_sparse="csr", dtype=(np.float64, np.float32), ensure_all_finite=False)
     n_rows, n_features = X.shape

@@ -213,9 +213,9 @@ def as_int64(text: bytes) -> int | None:
 
 
 def require_file(path: Any, call: str) -> None:
-    """Raise unless something can be written to: a path or a file, the first argument of a ``call``."""
+    """Raise unless something can be written to: a path or a file, as in a ``call``."""
     if not hasattr(path, "write") and not isinstance(path, (str, os.PathLike)):
         raise TypeError(
-            f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it first, as in "
-            f"{call}."
+            f"path is {as_seen(path)}; expected a path or a file open in mode 'wb': pass it behind what is "
+            f"written, as in {call}."
         )

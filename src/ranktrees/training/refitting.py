@@ -88,7 +88,7 @@ def refit_leaves(
         walked = (t - first) % TREES
         if walked == 0:
             some_trees = ensemble.first(min(t + TREES, len(ensemble))).after(t)
-            leaves = data.internal(some_trees.leaves(data.X, n_threads))
+            leaves = data.internal(some_trees.leaves(data.X, n_jobs=n_threads))
         tree = nodes[tree_offsets[t] : tree_offsets[t + 1]]
         train.prepared.gradients(scores, gradients, hessians, t - first)
         refuse_infinite(gradients, hessians)
