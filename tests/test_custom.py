@@ -339,3 +339,23 @@ def test_gradients_are_numbers():
 
     with pytest.raises(ValueError, match=r"ragged returned gradients .* expected one number per row"):
         check_gradients(Custom(ragged, centred_loss))
+
+
+@pytest.mark.parametrize("third", ["group", "weight", "sample_weight"])
+def test_a_loss_of_lightgbm_would_take_offsets_for_sizes(third):
+    theirs = {}
+    exec(f"def theirs(y_true, y_pred, {third}): ...", theirs)
+    with pytest.raises(
+        ValueError, match=rf"theirs\(y_true, y_pred, {third}\) would be called with .*np.diff"
+    ):
+        Custom(theirs["theirs"])
+
+
+def test_functions_that_take_scores_first():
+    with pytest.raises(ValueError, match=r"called with \(labels, scores, offsets\): put the labels first"):
+        Custom(lambda preds, labels, offsets: (preds, preds))
+    with pytest.raises(
+        ValueError, match=r"<lambda>\(y_pred, y_true\) would be called with \(labels, scores\)"
+    ):
+        as_measure(lambda y_pred, y_true: 0.0)
+    assert as_measure(lambda labels, preds: 0.0)

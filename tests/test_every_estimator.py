@@ -41,6 +41,7 @@ from sklearn.metrics import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
@@ -258,6 +259,41 @@ def test_losses_of_others_are_translated(rows):
             told = f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}."
             with pytest.raises(ValueError, match=re.escape(told)):
                 cls(loss=loss).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize(
+    ("loss", "ours"),
+    [("YetiRank:mode=NDCG", "noise=1.0"), ("LambdaMart:metric=NDCG", 'loss="lambdamart")')],
+)
+def test_losses_with_settings_are_translated(rows, loss, ours):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match=rf"loss='{loss}'; .*{re.escape(ours)}"):
+        LambdaMARTRanker(loss).fit(X, y, qid=qid)
+
+
+def test_values_of_others_are_answered(rows, tmp_path):
+    X, y, qid = rows
+    with pytest.raises(ValueError, match=r"loss is a dict; expected .*LambdaMARTRanker\(\*\*parameters\)"):
+        LambdaMARTRanker({"objective": "lambdarank"}).fit(X, y, qid=qid)
+    for cls in (LambdaMARTRanker, RandomForestRanker):
+        with pytest.raises(
+            ValueError, match=r"measure=\['ndcg@1', 'ndcg@10'\]; expected the one .*score_curves"
+        ):
+            cls(measure=["ndcg@1", "ndcg@10"]).fit(X, y, qid=qid)
+    with pytest.raises(ValueError, match=r"scoring=\[1, 3\]; expected the one that early stopping follows"):
+        LambdaMARTRanker(scoring=[1, 3]).fit(X, y, qid=qid)
+    for path in (tmp_path / "model.txt", "model.txt"):
+        with pytest.raises(
+            ValueError, match=r"init='.*model.txt'; expected a model: load it with .*load_lightgbm"
+        ):
+            LambdaMARTRanker(init=path).fit(X, y, qid=qid)
+
+
+def test_rows_are_no_bunch(rows):
+    X, y, qid = rows
+    bunch = Bunch(data=X, target=y, qid=qid)
+    with pytest.raises(ValueError, match=r"X is <Bunch .*pass X.data, with y=X.target and qid=X.qid\."):
+        LambdaMARTRanker().fit(bunch)
 
 
 @each

@@ -5,6 +5,7 @@ import copy
 import itertools
 import math
 import pickle
+import re
 import warnings
 from datetime import date
 from typing import ClassVar
@@ -19,7 +20,7 @@ from scipy import stats
 from sklearn import metrics as sk
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ranktrees import MissingQueryWarning, measures
+from ranktrees import FitWarning, MissingQueryWarning, measures
 from ranktrees.measures import (
     AP,
     AUC,
@@ -1295,3 +1296,69 @@ def test_rows_without_ids_are_not_taken_for_one_query_without_a_word(measure):
         measure([1], [0.1])
         RMSE(labels, scores)
         PooledAUC(labels, scores)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("ndcg_cut_10", "ndcg.trec_eval@10"),
+        ("ndcg_cut.5", "ndcg.trec_eval@5"),
+        ("map_cut_10", "map@10"),
+        ("P_10", "p@10"),
+        ("recall_100", "recall@100"),
+        ("recip_rank", "mrr"),
+        ("ndcg@10-", "ndcg.xgboost(empty_query=0)@10"),
+        ("map@5-", "map(empty_query=0)@5"),
+        ("pre@5", "p@5"),
+        ("NDCG:top=10", "ndcg.catboost@10"),
+        ("NDCG:top=10;type=Exp", 'ndcg.catboost(gain="exp2")@10'),
+        ("PrecisionAt:top=5", "p@5"),
+        ("MRR:top=5", "mrr@5"),
+        ("ndcg10", "ndcg@10"),
+    ],
+)
+def test_names_of_other_programs_are_translated(theirs, ours):
+    assert as_measure(ours)  # what is told can be used
+    with pytest.raises(ValueError, match=f"what comes nearest to this one is '{re.escape(ours)}'$"):
+        as_measure(theirs)
+
+
+def test_several_measures_are_no_string():
+    with pytest.raises(ValueError, match=r"they are a list: \['ndcg@10', 'map'\]$"):
+        as_measure("ndcg@10, map")
+
+
+def test_a_measure_of_ir_measures_is_told_to_be_a_string():
+    ir_measures = pytest.importorskip("ir_measures")
+    with pytest.raises(ValueError, match=r"one of ir_measures is a string here, as 'ndcg.trec_eval@10' is"):
+        as_measure(ir_measures.nDCG @ 10)
+
+
+def test_queries_are_not_told_by_sizes():
+    with pytest.raises(TypeError, match=r"NDCG has no parameter 'group': .*queries are told by qid="):
+        NDCG([1, 0], [1.0, 2.0], group=[2])
+
+
+def test_runs_and_judgements_are_no_numbers():
+    frame = pd.DataFrame({"query": ["1"], "id": ["d"], "label": [1]})
+    for values in (frame, {"1": {"d": 1}}):
+        with pytest.raises(
+            ValueError, match=r"y_true must be numbers, .* joined by judged_rows\(run, qrels\)"
+        ):
+            NDCG(values, [1.0])
+
+
+def test_labels_and_scores_that_are_exchanged():
+    labels, scores = np.arange(12) % 3, np.linspace(0.1, 0.9, 12)
+    with pytest.warns(FitWarning, match="y_true holds fractions only, and y_score grades only"):
+        NDCG(scores, labels, qid=np.zeros(12))
+    NDCG(labels, scores, qid=np.zeros(12))
+    NDCG(scores, np.ones(12), qid=np.zeros(12))  # labels may be fractions
+    NDCG(np.append(scores, 1), np.append(labels, 1), qid=np.zeros(13))
+
+
+def test_ranks_are_no_scores():
+    ranks = pd.Series([1.0, 2.0], name="rank")
+    with pytest.warns(FitWarning, match='y_score is a column "rank", of which the lowest is the best'):
+        assert NDCG([1, 0], ranks, qid=[7, 7]) < 1
+    assert NDCG([1, 0], -ranks.rename("score"), qid=[7, 7]) == 1

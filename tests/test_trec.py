@@ -18,6 +18,7 @@ from ranktrees import (
     dump_trec_qrels,
     dump_trec_run,
     judged_rows,
+    load_letor,
     load_trec_qrels,
     load_trec_run,
 )
@@ -381,3 +382,15 @@ def test_documents_of_which_none_is_judged():
         FitWarning, match="no document of run is judged: the first is 1 in run, and '1' in qrels"
     ):
         judged_rows(frame(), {1: {"1": 1}})
+
+
+def test_runs_and_judgements_are_told_apart():
+    with pytest.raises(ValueError, match=r"4 fields; expected 6.* Judgements are read by load_trec_qrels\.$"):
+        load_trec_run(io.BytesIO(b"7 0 d 1\n"))
+    with pytest.raises(ValueError, match=r"6 fields; expected 4.* Runs are read by load_trec_run\.$"):
+        load_trec_qrels(io.BytesIO(b"7 Q0 d 1 1 t\n"))
+    for line in (b"7 0 d 1\n", b"7 Q0 d 1 1 t\n"):
+        with pytest.raises(
+            ValueError, match=r"no qid: .*runs and judgements by load_trec_run and load_trec_qre"
+        ):
+            load_letor(io.BytesIO(line))

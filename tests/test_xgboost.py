@@ -18,8 +18,11 @@ from ranktrees import (
     HistGBRTRegressor,
     LambdaMARTRanker,
     contributions,
+    dump_lightgbm,
     dump_xgboost,
     interactions,
+    load_catboost,
+    load_lightgbm,
     load_xgboost,
     make_ranking,
     tree_table,
@@ -670,3 +673,32 @@ def test_categories_from_256_on_are_refused():
     booster = train({"max_cat_to_onehot": 1}, rows, np.sin(rows[:, 0] * 7), kinds=["c"])
     with pytest.raises(ValueError, match="categories has entries that are not whole numbers from 0 to 255"):
         load_xgboost(booster)
+
+
+def test_models_that_another_function_reads(tmp_path):
+    readers = {"LightGBM": load_lightgbm, "XGBoost": load_xgboost, "CatBoost": load_catboost}
+    files = {"LightGBM": tmp_path / "model.txt", "XGBoost": tmp_path / "model.json"}
+    model = LambdaMARTRanker(max_iter=1).fit(X, Y, qid=QID)
+    dump_lightgbm(model, files["LightGBM"])
+    dump_xgboost(model, files["XGBoost"])
+    files["CatBoost"] = tmp_path / "model.cbm"
+    files["CatBoost"].write_bytes(b"CBM1 and so on")
+    for library, read in readers.items():
+        for other, file in files.items():
+            if other != library:
+                told = rf"it is a model of {other}: use load_{other.lower()}$"
+                with pytest.raises(ValueError, match=told):
+                    read(file)
+        with pytest.raises(ValueError, match=r"model is a text of \d+ characters; expected the path of"):
+            read(files["LightGBM"].read_text())
+    files["CatBoost"].write_text('{"scale_and_bias": [1, [0]]}')
+    with pytest.raises(ValueError, match=r"it is a model of CatBoost: use load_catboost$"):
+        load_xgboost(files["CatBoost"])
+
+
+def test_boosters_where_models_of_rows_are_expected():
+    booster = train(n=1)
+    with pytest.raises(TypeError, match=r"model is a Booster; .* Pass ranktrees.load_xgboost\(model\)\.$"):
+        contributions(booster, X)
+    with pytest.raises(ValueError, match=r"init is a Booster of XGBoost; .* load_xgboost\(booster\)\.$"):
+        LambdaMARTRanker(init=booster).fit(X, Y, qid=QID)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ranktrees.estimators import EnsembleRanker
-from ranktrees.formats.catboost import CBM, load_catboost
+from ranktrees.formats.catboost import load_catboost
 from ranktrees.formats.elasticsearch import dump_elasticsearch
 from ranktrees.formats.lightgbm import dump_lightgbm, load_lightgbm
 from ranktrees.formats.onnx import dump_onnx
+from ranktrees.formats.plain import CBM
 from ranktrees.formats.ranklib import dump_ranklib
 from ranktrees.formats.solr import dump_solr
 from ranktrees.formats.xgboost import dump_xgboost, load_xgboost

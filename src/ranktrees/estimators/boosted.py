@@ -35,7 +35,7 @@ from ranktrees.estimators.fitting import (
     prepare,
 )
 from ranktrees.estimators.links import is_same_link, link_of
-from ranktrees.estimators.parameters import refuse_foreign_loss, with_keywords, with_parameters
+from ranktrees.estimators.parameters import with_keywords, with_parameters
 from ranktrees.estimators.starting import (
     FitRows,
     Start,
@@ -340,7 +340,6 @@ class BoostedTrees(TreeEnsembleEstimator):
         return self._check_and_fit(X, y, sample_weight, queries, validation)
 
     def _validate_params(self) -> None:
-        refuse_foreign_loss(getattr(self, "loss", None))
         if is_whole(self.early_stopping):
             raise ValueError(
                 f"early_stopping={self.early_stopping!r} says whether to stop, not after how many rounds; "

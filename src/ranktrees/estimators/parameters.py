@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import wraps
 from importlib import import_module
 from inspect import Parameter, signature
+from os import PathLike
 from typing import Any, NoReturn, ParamSpec, Self, TypeVar, dataclass_transform
 
 from ranktrees.estimators.docstrings import filled
@@ -270,6 +271,7 @@ THEIRS_OF_METHODS = {
     "what predict returns": ("raw_score", "output_margin", "prediction_type"),
     "n_iter_no_change= and verbose= of the estimator, or its set_callbacks": ("callbacks",),
     "a data frame's columns": ("feature_name", "feature_names"),
+    "ranktrees.score_curves(model).plot(), after fit": ("plot", "plot_file"),
     "ranktrees.contributions(model, X)": ("pred_contrib", "pred_contribs"),
     "ranktrees.interactions(model, X)": ("pred_interactions",),
     "model.ensemble_.leaves(X)": ("pred_leaf",),
@@ -297,15 +299,36 @@ THEIRS_OF_ATTRIBUTES = {
         "get_fscore",
     ),
     "feature_names_in_": ("feature_name_", "feature_names_"),
-    "n_features_in_": ("n_features_",),
+    "n_features_in_": ("n_features_", "num_feature", "num_features"),
     "ensemble_": ("booster_", "get_booster"),
-    "save(path)": ("save_model",),
+    "save(path)": ("save_model", "model_to_string", "save_raw"),
     "ranktrees.EnsembleRanker(ranktrees.Ensemble.load(path))": ("load_model", "load"),
     "ensemble_.leaves(X)": ("apply", "decision_path", "calc_leaf_indexes"),
     "ensemble_, of which ensemble_[t] is tree t": ("estimators_",),
     "ranktrees.tree_table(model)": ("trees_to_dataframe", "dump_model", "get_dump"),
     "the loss that get_params() tells": ("objective_",),
     "refit_leaves(X, y, qid=qid)": ("refit",),
+    "predict(X)": ("inplace_predict",),
+    "ensemble_.first(n), which leaves out the trees after the first n": (
+        "shrink",
+        "slice",
+        "rollback_one_iter",
+    ),
+    "ranktrees.score_curves(model)": (
+        "eval_metrics",
+        "eval",
+        "eval_set",
+        "eval_train",
+        "eval_valid",
+    ),
+    "fit(X, y) with warm_start=True and a larger max_iter": ("update", "boost"),
+    "get_params()": ("get_param", "get_all_params", "get_xgb_params", "save_config"),
+    "scikit-learn's search with cv=ranktrees.QueryKFold()": ("grid_search", "randomized_search"),
+    "TreeDisplay of ranktrees.displays": ("plot_tree",),
+    "PartialDependenceDisplay of ranktrees.displays": (
+        "plot_partial_dependence",
+        "calc_feature_statistics",
+    ),
 }
 
 # The names that they give to functions and classes, or that modules of this package have.
@@ -328,6 +351,9 @@ THEIRS_OF_MODULES = {
     "RandomForestRanker": ("XGBRFRegressor",),
     "n_iter_no_change= of the estimators": ("early_stopping", "EarlyStopping"),
     "verbose= of the estimators": ("log_evaluation",),
+    "train_score_ and validation_score_ of a fitted estimator": ("record_evaluation",),
+    "learning_rate= of the estimators, which is one number": ("reset_parameter", "LearningRateScheduler"),
+    "BlendRanker": ("sum_models",),
     "score_curves(model).plot()": ("plot_metric",),
     "ImportanceDisplay.from_estimator of ranktrees.displays": ("plot_importance",),
     "TreeDisplay.from_estimator of ranktrees.displays": ("plot_tree",),
@@ -422,6 +448,10 @@ class KnownParameters(EstimatorMixin):
                 f"{_expected(unknown[0], known)}."
             )
         return super().set_params(**params)
+
+    def _validate_params(self) -> None:
+        refuse_foreign_values(self)
+        super()._validate_params()
 
 
 def with_keywords(method: Callable[Given, Returned]) -> Callable[Given, Returned]:
@@ -545,10 +575,29 @@ def look_up_in_package(name: str) -> NoReturn:
     raise AttributeError(f"module 'ranktrees' has no attribute {name!r}{hint}", name=name)
 
 
-def refuse_foreign_loss(loss: Any) -> None:
-    """Raise a ValueError that translates the name of another library's loss."""
-    if isinstance(loss, str) and (ours := _answer_to(loss, LOSSES)) is not None:
-        raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
+def refuse_foreign_values(estimator: Any) -> None:
+    """Raise a ValueError that translates what another library takes for a loss, a measure or a model."""
+    loss, init = getattr(estimator, "loss", None), getattr(estimator, "init", None)
+    kind = type(estimator).__name__
+    if isinstance(loss, Mapping):
+        raise ValueError(f"loss is a dict; expected parameters by their names, as in {kind}(**parameters).")
+    if isinstance(loss, str):
+        for name in (loss, loss.partition(":")[0]):  # CatBoost puts settings behind a colon, XGBoost a name
+            if (ours := _answer_to(name, LOSSES)) is not None:
+                raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
+    for name, use in (("measure", "that score tells"), ("scoring", "that early stopping follows")):
+        if isinstance(value := getattr(estimator, name, None), list | tuple):
+            raise ValueError(
+                f"{name}={value!r}; expected the one {use}, such as 'ndcg@10': ranktrees.score_curves "
+                "computes any others, after each tree, and ranktrees.evaluation.per_query_table of scores."
+            )
+    if isinstance(init, str | PathLike):
+        raise ValueError(
+            f"init={str(init)!r}; expected a model: load it with Ensemble.load, load_lightgbm, load_xgboost "
+            "or load_catboost of ranktrees."
+        )
+    if type(init).__module__.startswith("xgboost.") and not hasattr(init, "fit"):  # predicts a DMatrix only
+        raise ValueError("init is a Booster of XGBoost; expected a model of rows: load_xgboost(booster).")
 
 
 def _unexpected(estimator: Any, names: list[str], known: list[str]) -> str:

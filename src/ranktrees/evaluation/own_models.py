@@ -85,4 +85,7 @@ def where_trees_may_be(model: Any) -> str:
         return " Pass its best_estimator_."
     if hasattr(model, "named_steps"):
         return " Pass its last step, pipeline[-1], to which rows come as the steps before it transform them."
+    library = type(model).__module__.partition(".")[0]
+    if library in ("lightgbm", "xgboost", "catboost"):
+        return f" Pass ranktrees.load_{library}(model)."
     return ""

@@ -296,6 +296,10 @@ def dump_trec_qrels(y: ArrayLike, path: PathLike | BinaryIO, *, qid: IdsLike, id
     )
 
 
+# Who reads lines of so many fields.
+_READERS = {4: " Judgements are read by load_trec_qrels.", 6: " Runs are read by load_trec_run."}
+
+
 def _read(path: Any, fields: Sequence[str], encoding: str) -> tuple[list[int], dict[str, Any]]:
     """Return the numbers of the lines that are not blank, and the columns: ids as str, numbers as bytes."""
     require_encoding(encoding)
@@ -309,7 +313,9 @@ def _read(path: Any, fields: Sequence[str], encoding: str) -> tuple[list[int], d
                 raise ValueError(
                     f"{name}, line {first_line + line}: {held[line]} fields; expected {len(fields)}, with "
                     f"white space between them: {' '.join(fields)}. Read other tables by pandas.read_csv, "
-                    "with dtype=str for the ids." + hint_of_returns(block.split(b"\n")[line])
+                    "with dtype=str for the ids."
+                    + _READERS.get(int(held[line]), "")
+                    + hint_of_returns(block.split(b"\n")[line])
                 )
             lines += (first_line + np.flatnonzero(held)).tolist()
             words = block.split()

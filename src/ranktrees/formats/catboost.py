@@ -22,9 +22,9 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from ranktrees._core.support.dtypes import NODE
-from ranktrees.formats.plain import last_float64_rounded_to, refuse_own
+from ranktrees.formats.plain import CBM, last_float64_rounded_to, refuse_others, require_path_of
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.support.files import read_file, require_path
+from ranktrees.support.files import read_file
 
 if TYPE_CHECKING:
     pass
@@ -39,8 +39,6 @@ LINK_OF = {
     **dict.fromkeys(["Logloss", "CrossEntropy", "Focal"], "logistic"),
     **dict.fromkeys(["Poisson", "Tweedie"], "poisson"),
 }
-
-CBM = b"CBM1"  # the first bytes of its binary format
 
 
 def load_catboost(model: Any) -> Ensemble:
@@ -92,7 +90,7 @@ def load_catboost(model: Any) -> Ensemble:
     True
     """
     if not hasattr(model, "get_scale_and_bias"):
-        require_path(model, "model", "a model in JSON, or a fitted model of CatBoost")
+        require_path_of(model, "a model in JSON, or a fitted model of CatBoost")
         return read_file(model, _ensemble_of_file)
     if not model.is_fitted():
         raise NotFittedError(f"model is a {type(model).__name__} that is not fitted; expected a fitted one.")
@@ -115,7 +113,7 @@ def _saved(model: Any) -> bytes:
 
 
 def _ensemble_of_file(data: Any) -> Ensemble:
-    refuse_own(data, "a model of CatBoost in JSON")
+    refuse_others(data, "CatBoost", "a model of CatBoost in JSON")
     if data.startswith(CBM):
         raise ValueError(
             "a model of CatBoost in its binary format, expected JSON: load it with "

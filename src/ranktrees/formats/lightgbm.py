@@ -26,13 +26,14 @@ from ranktrees.formats.plain import (
     added_up,
     from_sets,
     one_sided,
-    refuse_own,
+    refuse_others,
     require_names_without,
+    require_path_of,
     single_leaf,
     whole_numbers,
 )
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.support.files import read_file, replace_file, require_path
+from ranktrees.support.files import read_file, replace_file
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -173,12 +174,12 @@ def load_lightgbm(model: Any) -> Ensemble:
     booster = model.booster_ if hasattr(type(model), "booster_") else model
     if hasattr(booster, "model_to_string"):
         return _ensemble_of(booster.model_to_string())
-    require_path(model, "model", "a text model, or a fitted model of LightGBM")
+    require_path_of(model, "a text model, or a fitted model of LightGBM")
     return read_file(model, lambda data: _ensemble_of(_decoded(data)))
 
 
 def _decoded(data: bytes) -> str:
-    refuse_own(data, "a text model of LightGBM")
+    refuse_others(data, "LightGBM", "a text model of LightGBM")
     try:
         return data.decode()
     except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from ranktrees.evaluation.own_models import fitted_trees
 from ranktrees.model.ensemble import MAX_CATEGORIES, Ensemble, checked_renames, pack
 from ranktrees.model.native import MAGIC
 from ranktrees.support.cuts import round_down
+from ranktrees.support.files import require_path
 
 N_WHOLE_NUMBERS = 2**24  # this many, from 0 on, are distinct in single precision
 INFINITE = 1e39  # is infinite in single precision
@@ -176,10 +177,37 @@ def whole_numbers(values: np.ndarray, name: str, low: int, high: int) -> np.ndar
     return numbers.astype(np.int64)
 
 
-def refuse_own(data: bytes, expected: str) -> None:
-    """Raise for the bytes of a model of this library where those of another library are expected."""
-    if data.startswith(MAGIC):
-        raise ValueError(f"not {expected}; it is a model of ranktrees: use Ensemble.load")
+CBM = b"CBM1"  # the first bytes of CatBoost's binary format
+
+# What the bytes of a model have, and who reads it.
+_MARKS: dict[str, tuple[Callable[[bytes], bool], str]] = {
+    "ranktrees": (lambda data: data.startswith(MAGIC), "Ensemble.load"),
+    "LightGBM": (lambda data: data.startswith((b"tree\n", b"tree\r\n")), "load_lightgbm"),
+    "XGBoost": (lambda data: data.lstrip().startswith(b"{") and b'"learner"' in data, "load_xgboost"),
+    "CatBoost": (
+        lambda data: data.startswith(CBM) or (data[:1] == b"{" and b'"scale_and_bias"' in data),
+        "load_catboost",
+    ),
+}
+
+
+def refuse_others(data: bytes, library: str, expected: str) -> None:
+    """Raise for the bytes of a model where those of another library's are expected."""
+    if _MARKS[library][0](data):
+        return
+    for other, (has_marks, reader) in _MARKS.items():
+        if has_marks(data):
+            raise ValueError(f"not {expected}; it is a model of {other}: use {reader}")
+
+
+def require_path_of(model: Any, expected: str) -> None:
+    """Raise if it is no path, or if it is what should be in the file."""
+    require_path(model, "model", expected)
+    if isinstance(model, str) and ("\n" in model or model.startswith('{"')):
+        raise ValueError(
+            f"model is a text of {len(model)} characters; expected the path of {expected}: write it to a "
+            "file, or pass the model itself."
+        )
 
 
 def require_cuts_only(

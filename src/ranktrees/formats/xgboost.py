@@ -32,8 +32,9 @@ from ranktrees.formats.plain import (
     from_sets,
     last_float64_rounded_to,
     one_sided,
-    refuse_own,
+    refuse_others,
     require_names_without,
+    require_path_of,
     short,
     shortest,
     whole_numbers,
@@ -225,7 +226,7 @@ def load_xgboost(model: Any) -> Ensemble:
             return _ensemble_of(written)
         ensemble = _ensemble_of(booster[: int(best) + 1].save_raw("json"))  # this part has no levels
         return ensemble._with_columns(ensemble.feature_names, _ensemble_of(written).category_levels)
-    require_path(model, "model", "a model in JSON, or a fitted model of XGBoost")
+    require_path_of(model, "a model in JSON, or a fitted model of XGBoost")
     return read_file(model, _ensemble_of_file)
 
 
@@ -326,7 +327,7 @@ def _written_tree(t: int, nodes: np.ndarray, members: list[Any], n_features: int
 
 
 def _ensemble_of_file(data: bytes) -> Ensemble:
-    refuse_own(data, "a model of XGBoost in JSON")
+    refuse_others(data, "XGBoost", "a model of XGBoost in JSON")
     if UBJSON.match(data):
         raise _not_a_model(
             "it looks like UBJSON, which xgboost.Booster(model_file=path) reads and "

@@ -88,6 +88,8 @@ class Measure:
         unknown = sorted(set(parameters) - set(self.defaults))
         if unknown:
             how = f"; a cutoff is written {self.name} @ k" if "k" in unknown and "at" in self.defaults else ""
+            if set(unknown) & {"group", "groups", "group_id", "sizes"}:
+                how = "; queries are told by qid=, one id per row: np.repeat(np.arange(len(sizes)), sizes)"
             raise TypeError(
                 f"{self.name} has no parameter {', '.join(map(repr, unknown))}: "
                 f"it has {', '.join(self.defaults) or 'none'}{how}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Callable
 from inspect import Signature, signature
 from typing import Any, ClassVar
@@ -54,6 +55,24 @@ _SCIKIT_LEARN = {
     "balanced_accuracy": "balanced_error_rate",
 }
 
+# What trec_eval, XGBoost and CatBoost write, or one forgets, and what comes nearest here.
+_THEIRS = {
+    r"ndcg_cut[_.](\d+)": r"ndcg.trec_eval@\1",
+    r"map_cut[_.](\d+)": r"map@\1",
+    r"recip_rank": r"mrr",
+    r"ndcg@(\d+)-": r"ndcg.xgboost(empty_query=0)@\1",
+    r"map@(\d+)-": r"map(empty_query=0)@\1",
+    r"(?:pre|p[_.]|precisionat:top=)@?(\d+)": r"p@\1",
+    r"(?:recall[_.]|recallat:top=)(\d+)": r"recall@\1",
+    r"ndcg:top=(\d+);type=exp(?:;.*)?": r'ndcg.catboost(gain="exp2")@\1',
+    r"ndcg:top=(\d+)(?:;.*)?": r"ndcg.catboost@\1",
+    r"(map|mrr|err):top=(\d+)(?:;.*)?": r"\1@\2",
+    r"(ndcg|dcg|err|map|mrr|p|prec|precision|recall)[ _]?(\d+)": r"\1@\2",
+}
+
+_SCORES_FIRST = {"pred", "preds", "predt", "predictions", "y_pred", "y_score", "score", "scores", "approxes"}
+_SIZES = {"group", "groups", "group_sizes", "sizes", "weight", "weights", "sample_weight"}
+
 
 def as_measure(measure: AnyMeasure) -> Measure:
     """Return the measure that a string names. A measure is returned as it is.
@@ -98,7 +117,10 @@ def as_measure(measure: AnyMeasure) -> Measure:
             raise ValueError(
                 "a measure that is a function is called with the labels and the scores of a query, got "
                 f"{typed(measure)}{arguments_of(measure)}; instead of a scorer, pass the measure itself"
+                + "; one of ir_measures is a string here, as 'ndcg.trec_eval@10' is nDCG@10"
+                * type(measure).__module__.startswith("ir_measures.")
             )
+        refuse_other_order(measure, "labels, scores")
         return OfFunction(function=measure)
     if not isinstance(measure, str):
         raise ValueError(
@@ -126,6 +148,11 @@ def _hint(measure: str) -> str:
             "same with grades from 3 on relevant, 'pauc.survey@[0,5]', or 'top_auc@[0,5]', down to the fifth "
             "irrelevant row of each query"
         )
+    for theirs, ours in _THEIRS.items():
+        if found := re.fullmatch(theirs, measure.strip().lower()):
+            return f"; what comes nearest to this one is {found.expand(ours)!r}"
+    if len(names := re.split(r",(?![^(]*\))", measure)) > 1:
+        return f"; where several are possible, they are a list: {[name.strip() for name in names]}"
     return ""
 
 
@@ -154,6 +181,46 @@ def takes(function: Callable[..., Any], n: int) -> bool:
     except ValueError:
         return True
     return True
+
+
+def refuse_other_order(function: Callable[..., Any], expected: str) -> None:
+    """Raise for a function whose arguments are called as if they came in the way of another library.
+
+    Parameters
+    ----------
+    function : callable
+    expected : str
+        The arguments with which it will be called.
+
+    Raises
+    ------
+    ValueError
+        If the first is called scores or the like, or the third, if it has one, sizes or weights.
+
+    Examples
+    --------
+    >>> from ranktrees.measures.named import refuse_other_order
+    >>> refuse_other_order(lambda preds, labels: 0.0, "labels, scores")
+    Traceback (most recent call last):
+        ...
+    ValueError: <lambda>(preds, labels) would be called with (labels, scores): ...
+    """
+    try:
+        arguments = [*signature(function).parameters]
+    except ValueError:
+        return
+    name = getattr(function, "__name__", typed(function))
+    if arguments and arguments[0].lower() in _SCORES_FIRST:
+        raise ValueError(
+            f"{name}{arguments_of(function)} would be called with ({expected}): put the labels first, or "
+            f"call the first argument other than {arguments[0]}"
+        )
+    if len(arguments) > 2 and arguments[2].lower() in _SIZES and "offsets" in expected:
+        raise ValueError(
+            f"{name}{arguments_of(function)} would be called with ({expected}), and offsets are neither "
+            "sizes nor weights: query q is the rows offsets[q]:offsets[q + 1], sizes are np.diff(offsets), "
+            "and weights are multiplied in afterwards"
+        )
 
 
 def _is_scorer(function: Callable[..., Any]) -> bool:

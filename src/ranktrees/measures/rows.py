@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from ranktrees.rows import (
     require_finite_sum,
 )
 from ranktrees.rows.values import array_of, as_seen, is_date, refuse_lazy
+from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +30,11 @@ def numbers_in(name: str, values: Any, of: str = "row") -> np.ndarray:
         raise ValueError(
             f"{name} is a model, {as_seen(values)}; expected numbers, one per {of}: pass what its predict(X) "
             "returns."
+        )
+    if isinstance(values, Mapping) or {"query", "id"} <= {*getattr(values, "columns", ())}:
+        raise ValueError(
+            f"{name} must be numbers, one per {of}, not {as_seen(values)}: runs and judgements are joined "
+            "by judged_rows(run, qrels), whose columns label, score and query are what measures take"
         )
     try:
         given = array_of(values, np.asanyarray)
@@ -68,6 +75,12 @@ def column(name: str, values: Any, finite: bool = True) -> np.ndarray:
         raise ValueError(
             f"{name} must have one dimension, got shape {np.shape(values)}: pass a column, or ravel it"
         )
+    if name == "y_score" and getattr(values, "name", None) == "rank":
+        warn(
+            'y_score is a column "rank", of which the lowest is the best, but the highest score ranks first: '
+            "pass the scores, or minus the ranks.",
+            FitWarning,
+        )
     wrong = ~np.isfinite(numbers) if finite else np.isnan(numbers)
     if wrong.any():
         row = int(np.argmax(wrong))
@@ -86,6 +99,11 @@ def checked_rows(
     for name, values in n_rows_of.items():
         if len(values) != n:
             raise ValueError(f"{name} has {len(values)} rows, but y_true has {n}: pass one score per label")
+        if name != "X" and n >= 10 and not _are_whole(labels).any() and _are_grades(values):
+            warn(
+                f"y_true holds fractions only, and {name} grades only: labels come first, and scores second.",
+                FitWarning,
+            )
     if qid is None:
         qid = qid_of(y_true)
     order, offsets = (None, np.array([0, n])) if qid is None else query_offsets(qid, n)
@@ -101,6 +119,15 @@ def checked_rows(
         require_finite_sum(weights, "sample_weight")
         weights = arranged(order, weights)
     return arranged(order, labels), order, offsets, weights
+
+
+def _are_whole(numbers: np.ndarray) -> np.ndarray:
+    return numbers == np.rint(numbers)
+
+
+def _are_grades(numbers: np.ndarray) -> bool:
+    """Whether these are what labels usually are: a few whole numbers from 0 on, and not all the same."""
+    return bool((numbers >= 0).all() and _are_whole(numbers).all()) and 1 < len(np.unique(numbers)) <= 32
 
 
 def arranged(order: np.ndarray | None, values: np.ndarray) -> np.ndarray:

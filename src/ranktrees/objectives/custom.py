@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from ranktrees.measures.named import arguments_of, takes
+from ranktrees.measures.named import arguments_of, refuse_other_order, takes
 from ranktrees.measures.rows import read_only
 from ranktrees.objectives.base import Objective, PreparedObjective
 from ranktrees.processes.sharing import ALL_ROWS
@@ -138,6 +138,8 @@ class Custom(Objective):
                     f"{parameter} must be a function of (labels, scores, offsets), got {_name(value)}"
                     f"{arguments_of(value)}; query q is the rows offsets[q]:offsets[q + 1]"
                 )
+            if value is not None:
+                refuse_other_order(value, "labels, scores, offsets")
 
     @property
     def function_name(self) -> str:

@@ -704,7 +704,10 @@ def _find_problem(
         return f"label {quote(label)}; expected a finite number."
     if len(tokens) == 1 or not tokens[1].startswith(b"qid:"):
         seen = quote(tokens[1]) if len(tokens) > 1 else "the end of the line"
-        return f"no qid: the label is followed by {seen}; expected qid:<query>."
+        return (
+            f"no qid: the label is followed by {seen}; expected qid:<query>. Rows without ids are read by "
+            "sklearn.datasets.load_svmlight_file, runs and judgements by load_trec_run and load_trec_qrels."
+        )
     if not _QID.fullmatch(tokens[1][4:]):
         return (
             f"{quote(tokens[1])}; expected qid:<query>, an integer or a string without ':', of at most "

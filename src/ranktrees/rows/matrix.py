@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import Bunch
 from sklearn.utils.validation import validate_data
 
 from ranktrees.rows.batches import Batches
@@ -378,6 +379,8 @@ def require_rows(X: RowsLike, name: str) -> None:
             f"{name} is {as_seen(X)}, a stream of the pieces of a table; expected the table: pass "
             f"pyarrow.table({name})."
         )
+    if isinstance(X, Bunch):
+        raise _not_rows(X, name, f"{name}.data, with y={name}.target and qid={name}.qid")
     if isinstance(X, Mapping) and not hasattr(X, "shape"):
         one_row = any(np.isscalar(value) or value is None for value in X.values())
         raise _not_rows(X, name, f"pandas.DataFrame({f'[{name}]' if one_row else name})")
