@@ -235,6 +235,7 @@ LOSSES = {
     'HistGBRTRegressor(loss="squared_error")': ("regression", "l2", "mse", "reg:squarederror", "RMSE"),
     'HistGBRTRegressor(loss="absolute_error")': ("regression_l1", "l1", "mae", "reg:absoluteerror", "MAE"),
     'HistGBRTRegressor(loss="poisson")': ("count:poisson", "Poisson"),
+    'HistGBRTRegressor(loss="gamma")': ("reg:gamma",),
     "HistGBRTClassifier()": (
         "binary",
         "binary:logistic",
