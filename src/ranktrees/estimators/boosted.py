@@ -378,6 +378,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             ranker = self._wants_queries or self._follows_queries(validation)
             data = self._check(X, y, sample_weight, communicator, **queries, ranker=ranker, feedback=feedback)
             held_out = check_validation(self, validation, data, feedback_val)
+            held_out = None if held_out is None else self._weighed(held_out, by=data)
+            data = self._weighed(data, by=data)
             self._fit(as_read(X, data), data, as_read(validation.pair[0], held_out), held_out, context)
         self._close_context(context, X, y)
         return self

@@ -160,8 +160,8 @@ class FittedTrees(KnownParameters):
             The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the link of a
             Poisson, gamma or logistic loss, by which the `EnsembleRanker` predicts counts or, also for a
             classifier, the probability of the second class; the names of the columns; and those levels of
-            category columns that are strings, booleans or numbers. A `FitWarning` says if a loss of your own has
-            another link, and names the columns with other levels.
+            category columns that are strings, booleans or numbers. A `FitWarning` says if a loss of your own
+            has another link, and names the columns with other levels.
 
         Raises
         ------

@@ -214,7 +214,7 @@ ABSENT = {
         "uniform_drop",
         "drop_seed",
     ),
-    "sample_weight= of fit weights rows, HistGBRTClassifier(balanced=True) weights both classes alike": (
+    "sample_weight= of fit weights rows, HistGBRTClassifier(class_weight=...) weights classes": (
         "class_weight",
         "class_weights",
         "auto_class_weights",
