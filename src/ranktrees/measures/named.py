@@ -94,7 +94,7 @@ def as_measure(measure: AnyMeasure) -> Measure:
     if isinstance(measure, Measure):
         return measure
     if callable(measure) and not isinstance(measure, type):
-        if not takes(measure, 2) or _is_scorer(measure):
+        if is_scorer(measure) or not takes(measure, 2):
             raise ValueError(
                 "a measure that is a function is called with the labels and the scores of a query, got "
                 f"{typed(measure)}{arguments_of(measure)}; instead of a scorer, pass the measure itself"
@@ -156,12 +156,29 @@ def takes(function: Callable[..., Any], n: int) -> bool:
     return True
 
 
-def _is_scorer(function: Callable[..., Any]) -> bool:
-    """Whether a function is a scorer of scikit-learn, by its first argument, as some take any number."""
+def is_scorer(function: Callable[..., Any]) -> bool:
+    """Return whether a function is a scorer of scikit-learn, which takes (estimator, X, y).
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    bool
+        By the number of the arguments and, as some take any number, by the name of the first.
+
+    Examples
+    --------
+    >>> from ranktrees.measures.named import is_scorer
+    >>> is_scorer(lambda estimator, *args: 0.0), is_scorer(lambda labels, scores, k=1: 0.0)
+    (True, False)
+    """
     try:
-        return next(iter(signature(function).parameters), None) == "estimator"
+        first = next(iter(signature(function).parameters), None)
     except ValueError:
         return False
+    return first == "estimator" or (takes(function, 3) and not takes(function, 2))
 
 
 def arguments_of(function: Callable[..., Any]) -> str:
