@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
 from ranktrees.measures.base import Measure, Preset
-from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
+from ranktrees.measures.binary import AP, AUC, RBP, RR, P, R, RPrecision, Success, TopAUC
 from ranktrees.measures.checks import typed
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.pooled import BalancedErrorRate, PooledAUC
@@ -41,6 +41,11 @@ _NAMES = {
     "kendall_tau": KendallTau,
     "rmse": RMSE,
     "balanced_error_rate": BalancedErrorRate,
+    "r_precision": RPrecision,
+    "r_prec": RPrecision,
+    "rbp": RBP,
+    "success": Success,
+    "hit_rate": Success,
 }
 
 # Names of measures that only a preset makes clear.
@@ -62,10 +67,10 @@ def as_measure(measure: AnyMeasure) -> Measure:
     ----------
     measure : str, Measure or callable
         A string such as ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``,
-        ``"auc"``, ``"top_auc@[0,5]"``, ``"pooled_auc"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"``
-        or ``"balanced_error_rate"``. It may contain parameters or a preset, as in
-        ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"`` and ``"pauc.survey@[0,5]"``, so whatever a
-        measure prints as can be read back. Case does not matter. Gains and discounts that are functions
+        ``"r_precision"``, ``"rbp(p=0.8)"``, ``"success@5"``, ``"auc"``, ``"top_auc@[0,5]"``,
+        ``"pooled_auc"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"`` or ``"balanced_error_rate"``. It
+        may contain parameters or a preset, as in ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"`` and
+        ``"pauc.survey@[0,5]"``, so whatever a measure prints as can be read back. Case does not matter. Gains and discounts that are functions
         cannot be named in a string. A function of (labels, scores) returns the value of one query, or NaN if
         the query has none; higher is better.
 
