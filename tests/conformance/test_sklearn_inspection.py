@@ -63,8 +63,8 @@ def test_several_scorers_at_once(model):
 def test_rows_without_weight_are_not_missed_when_shuffled(model):
     weight = (X[:, 1] > 0).astype(float)
     few = X[:, 1] > 0
-    weighted = permutation_importance(model, X, Y, sample_weight=weight, n_repeats=20, random_state=0)
-    plain = permutation_importance(model, X[few], Y[few], n_repeats=20, random_state=0)
+    weighted = permutation_importance(model, X, Y, sample_weight=weight, n_repeats=5, random_state=0)
+    plain = permutation_importance(model, X[few], Y[few], n_repeats=5, random_state=0)
     assert np.argmax(weighted.importances_mean) == np.argmax(plain.importances_mean) == 0
 
 
@@ -102,7 +102,7 @@ def test_our_partial_dependence_is_scikit_learns_at_its_values(model):
     ours = own_partial_dependence(model, X, 0)
     at = ours.values
     theirs = partial_dependence(model, X, [0], custom_values={0: at})["average"][0]
-    assert_allclose(ours.effects, theirs, rtol=1e-6)
+    assert_allclose(ours.effect, theirs, rtol=1e-6)
 
 
 @pytest.mark.parametrize("response_method", ["auto", "predict_proba", "decision_function"])
@@ -118,9 +118,7 @@ def test_partial_dependence_of_classifiers(response_method):
 
 
 def test_displays_draw_our_models(named):
-    display = PartialDependenceDisplay.from_estimator(
-        named, FRAME, ["rises", ("rises", "bends")], grid_resolution=4
-    )
+    display = PartialDependenceDisplay.from_estimator(named, FRAME, ["rises"], grid_resolution=4)
     (curve,) = display.lines_[0, :1]
     expected = partial_dependence(named, FRAME, ["rises"], grid_resolution=4)["average"][0]
     assert_allclose(curve.get_ydata(), expected)
