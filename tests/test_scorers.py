@@ -83,7 +83,7 @@ def test_measures_keep_the_names_that_scorers_share_with_them():
     ("model", "message"),
     [
         (LambdaMARTRanker(scoring="r2"), "unknown measure 'r2'"),
-        (HistGBRTRegressor(scoring="acuracy"), "unknown measure 'acuracy'"),
+        (HistGBRTRegressor(scoring="exactness"), "unknown measure 'exactness'"),
         (
             HistGBRTRegressor(scoring=lambda model, X, y: {"r2": 1.0}),
             "returned {'r2': 1.0}; expected",

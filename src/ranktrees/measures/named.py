@@ -70,9 +70,9 @@ def as_measure(measure: AnyMeasure) -> Measure:
         ``"r_precision"``, ``"rbp(p=0.8)"``, ``"success@5"``, ``"auc"``, ``"top_auc@[0,5]"``,
         ``"pooled_auc"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"`` or ``"balanced_error_rate"``. It
         may contain parameters or a preset, as in ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"`` and
-        ``"pauc.survey@[0,5]"``, so whatever a measure prints as can be read back. Case does not matter. Gains and discounts that are functions
-        cannot be named in a string. A function of (labels, scores) returns the value of one query, or NaN if
-        the query has none; higher is better.
+        ``"pauc.survey@[0,5]"``, so whatever a measure prints as can be read back. Case does not matter. Gains
+        and discounts that are functions cannot be named in a string. A function of (labels, scores) returns
+        the value of one query, or NaN if the query has none; higher is better.
 
     Returns
     -------
