@@ -38,7 +38,7 @@ cdef struct Task:
     const double* discounts  # DCG and NDCG only: one per rank up to the cutoff
 
 cdef struct Above:
-    double found    # AP, PAUC: the number of relevant rows; RR, SUCCESS: above 0 if there is one; else not set
+    double found    # AP, PAUC: the number of relevant rows; RR, SUCCESS: above 0 if there is one; else unset
     double survive  # ERR only: the probability that a user gets past these rows
 
 cdef enum:
