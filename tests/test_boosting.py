@@ -37,6 +37,7 @@ class World:
         self.mapper = slow.mapper_of(n_bins)
         labels = np.minimum(rng.poisson(self.codes[:, 0] / 6), 4).astype(float)
         labels[:2] = 1, 0
+        labels += loss == "gamma"
         self.data = FitData(self.codes.astype(float), labels, weights, None, OFFSETS[n_rows >= OFFSETS], True)
         parameters = {"quantile": 0.3} if loss == "quantile" else {}
         self.objective = as_objective(loss, **parameters)
@@ -68,7 +69,7 @@ class World:
         return np.where(self.codes == self.mapper.missing_codes, np.nan, self.codes.astype(float))
 
 
-LOSSES = ["squared_error", "absolute_error", "quantile", "poisson", "ranknet", "lambdamart"]
+LOSSES = ["squared_error", "absolute_error", "quantile", "poisson", "gamma", "ranknet", "lambdamart"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -160,7 +161,9 @@ def test_the_middle_of_large_labels_is_no_infinity(weights):
     assert (regressor.fit(np.arange(40.0)[:, None], labels, weights).predict([[0.0]]) >= 1e308).all()
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "absolute_error", "quantile", "poisson", "ranknet"])
+@pytest.mark.parametrize(
+    "loss", ["squared_error", "absolute_error", "quantile", "poisson", "gamma", "ranknet"]
+)
 def test_training_lowers_the_loss(loss):
     world = World(loss)
     _, _, scores, _ = world.boost(15, follow_train=True, learning_rate=0.1)

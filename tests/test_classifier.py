@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from ranks import together
 from sklearn.base import clone, is_classifier
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.frozen import FrozenEstimator
@@ -17,6 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import compute_sample_weight
 
 from ranktrees import (
     BlendRanker,
@@ -34,6 +36,7 @@ from ranktrees import (
 )
 from ranktrees.evaluation.predictions import scores_by
 from ranktrees.objectives.pointwise import Softmax
+from ranktrees.processes.communicator import training_with
 
 SMALL = {"max_iter": 8, "max_leaf_nodes": 8, "random_state": 0, "n_jobs": 1}
 
@@ -581,3 +584,54 @@ def test_what_takes_one_score_per_row_is_refused_for_several_classes(grades, tmp
         HistGBRTRegressor(Softmax(2), **SMALL).fit(X, relevant)
     started = make(init=0.0).fit(X, y)
     assert {ensemble.base for ensemble in started.ensembles_} == {0.0}
+
+
+# ------------------------------------------------------------------------------------------ class_weight
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {"e": 0.5, "d": 2.0, "c": 0.0, "b": 1, "a": 7, "z": 1}])
+def test_weights_of_classes_multiply_those_of_rows(class_weight, grades):
+    X, y, qid = grades
+    weight = np.random.default_rng(0).random(len(y))
+    of_classes = compute_sample_weight(class_weight, y)
+    weighted = make(class_weight=class_weight, max_iter=4)
+    for given in (None, weight):
+        expected = make(max_iter=4).fit(X, y, of_classes if given is None else of_classes * given, qid=qid)
+        assert digests(weighted.fit(X, y, given, qid=qid)) == digests(expected)
+
+    def fit(communicator):
+        part = slice(0, 200) if communicator.rank else slice(200, None)
+        with training_with(communicator):
+            return clone(weighted).fit(X[part], y[part], weight[part], qid=qid[part])
+
+    for model in together(2, fit):
+        assert digests(model) == digests(weighted)
+
+
+def test_validation_rows_and_refits_are_weighted_as_well(rows):
+    X, relevant, _ = rows
+    names = np.array(["no", "yes"])[relevant.astype(int)]
+    of_rows = compute_sample_weight({"yes": 5.0}, names)
+    model = make(class_weight={"yes": 5.0}, learning_rate=0.5).fit(X, names, X_val=X[::2], y_val=names[::2])
+    same = make(learning_rate=0.5).fit(
+        X, names, of_rows, X_val=X[::2], y_val=names[::2], sample_weight_val=of_rows[::2]
+    )
+    assert model.ensemble_ == same.ensemble_
+    assert model.validation_score_.tolist() == same.validation_score_.tolist()
+    refitted = model.refit_leaves(X[::3], names[::3], decay=0.5).ensemble_
+    assert refitted == same.refit_leaves(X[::3], names[::3], of_rows[::3], decay=0.5).ensemble_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"class_weight": {0: 2.0, 7: 1.0}}, r"The classes, \[1\], are not in class_weight"),
+        ({"class_weight": {0: -1.0, 1: 1.0}}, "class_weight=.*expected finite weights >= 0"),
+        ({"class_weight": {0: 0.0, 1: 0.0}}, "class_weight=.*at least one"),
+        ({"class_weight": "balanced", "balanced": True}, "both weigh the classes"),
+        ({"class_weight": "equal"}, "class_weight.*balanced"),
+    ],
+)
+def test_weights_of_classes_that_mean_nothing_are_refused(parameters, message, rows):
+    with pytest.raises(ValueError, match=message):
+        make(**parameters).fit(*rows[:2])

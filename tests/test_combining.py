@@ -58,6 +58,7 @@ class Worse(Halves):
 
 MEASURES = [
     *("ndcg@3", "ndcg", "dcg@2", "ndcg(empty_query=0.5)@2", "err", "err@2", "map", "map@2", "mrr", "p@2"),
+    *("success@2", "r_precision", "rbp(p=0.5)", "rbp@2"),
     *("recall@2", "auc", "top_auc@[0,1]", "top_auc@[1,3]", "pair_accuracy", "kendall_tau"),
     "ndcg.lambdasmart",
     *(

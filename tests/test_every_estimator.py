@@ -35,6 +35,7 @@ from sklearn.metrics import (
     get_scorer,
     log_loss,
     mean_absolute_error,
+    mean_gamma_deviance,
     mean_pinball_loss,
     mean_poisson_deviance,
     r2_score,
@@ -254,7 +255,8 @@ def test_losses_of_others_are_translated(rows):
     for ours, theirs in LOSSES.items():
         kind, parameters = re.fullmatch(r"(\w+)\((.*)\)", ours).groups()
         model = getattr(ranktrees, kind)(max_iter=1, **dict(re.findall(r'(\w+)="(\w+)"', parameters)))
-        model.fit(X, y > 1 if kind == "HistGBRTClassifier" else y, qid=qid)
+        labels = y > 1 if kind == "HistGBRTClassifier" else y + ("gamma" in parameters)
+        model.fit(X, labels, qid=qid)
         for loss, cls in itertools.product(theirs, (LambdaMARTRanker, HistGBRTRegressor)):
             told = f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}."
             with pytest.raises(ValueError, match=re.escape(told)):
@@ -1597,6 +1599,7 @@ OF_SCIKIT_LEARN = {"max_leaf_nodes": 31, "min_samples_leaf": 20, "gradient_sampl
         ("absolute_error", {}, lambda y, p, w: mean_absolute_error(y, p, sample_weight=w)),
         ("quantile", {"quantile": 0.8}, lambda y, p, w: mean_pinball_loss(y, p, sample_weight=w, alpha=0.8)),
         ("poisson", {}, lambda y, p, w: mean_poisson_deviance(y, p, sample_weight=w)),
+        ("gamma", {}, lambda y, p, w: mean_gamma_deviance(y, p, sample_weight=w)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -1606,6 +1609,7 @@ def test_losses_beside_scikit_learn(loss, parameters, measured, weighted):
     losses = []
     for seed in range(3, 7):
         X, y, _ = make_rows(40, seed=seed)
+        y = y + (loss == "gamma")
         weight = 0.5 + np.random.default_rng(0).random(len(y)) if weighted else None
         ours = make(HistGBRTRegressor, 40, **OF_SCIKIT_LEARN, loss=loss, **parameters).fit(X, y, weight)
         with threadpool_limits(1):

@@ -32,6 +32,7 @@ LABELS = (Y > 1).astype(float)
 SMALL = {"max_iter": 6, "max_leaf_nodes": 6, "random_state": 0, "n_jobs": 1}
 KINDS = {
     "poisson": HistGBRTRegressor("poisson", **SMALL),
+    "gamma": HistGBRTRegressor("gamma", **SMALL),
     "logistic": HistGBRTRegressor("logistic", **SMALL),
     "two classes": HistGBRTClassifier(**SMALL),
 }
@@ -40,7 +41,8 @@ INVERSE = {"poisson": np.exp, "logistic": lambda scores: 1 / (1 + np.exp(-scores
 
 @pytest.fixture(scope="module")
 def fitted():
-    return {kind: clone(model).fit(X, LABELS, qid=QID) for kind, model in KINDS.items()}
+    labels = {kind: LABELS + (kind == "gamma") for kind in KINDS}
+    return {kind: clone(model).fit(X, labels[kind], qid=QID) for kind, model in KINDS.items()}
 
 
 @pytest.fixture(params=KINDS)

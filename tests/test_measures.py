@@ -27,6 +27,7 @@ from ranktrees.measures import (
     DCG,
     ERR,
     NDCG,
+    RBP,
     RMSE,
     RR,
     BalancedErrorRate,
@@ -36,6 +37,8 @@ from ranktrees.measures import (
     PairAccuracy,
     PooledAUC,
     R,
+    RPrecision,
+    Success,
     TopAUC,
     as_measure,
     discounts,
@@ -62,6 +65,11 @@ TWINS = [
         (AP, reference.ap, {}, [None, 1, 3]),
         (AP, reference.ap, {"rel": 2}, [None]),
         (RR, reference.rr, {}, [None, 1, 3]),
+        (Success, reference.success, {}, [None, 1, 3]),
+        (RPrecision, reference.r_precision, {}, [None]),
+        (RPrecision, reference.r_precision, {"rel": 2}, [None]),
+        (RBP, reference.rbp, {}, [None, 1, 3]),
+        (RBP, reference.rbp, {"p": 0.5, "rel": 2}, [None]),
         (P, reference.p, {}, [None, 1, 3, 9]),
         (R, reference.r, {}, [None, 1, 3]),
         (AUC, reference.auc, {}, [None]),
@@ -69,9 +77,9 @@ TWINS = [
         (PairAccuracy, reference.pair_accuracy, {}, [None]),
     ]
 ]
-ALL = [NDCG, DCG, ERR, AP, RR, P, R, AUC, TopAUC, RMSE, PairAccuracy, KendallTau]
+ALL = [NDCG, DCG, ERR, AP, RR, Success, P, R, RPrecision, RBP, AUC, TopAUC, RMSE, PairAccuracy, KendallTau]
 CUT = [
-    *[measure @ 3 for measure in (NDCG, DCG, ERR, AP, RR, P, R)],
+    *[measure @ 3 for measure in (NDCG, DCG, ERR, AP, RR, Success, P, R, RBP)],
     *[TopAUC @ [1, 3], NDCG.letor @ 4, NDCG.survey, NDCG.lambdasmart @ 2, RR(rel=2)],
 ]
 POOLED = [PooledAUC, PooledAUC @ [0, 5], AUC.survey @ [2.5, 60], BalancedErrorRate(threshold=1)]
@@ -164,6 +172,11 @@ def test_functions_as_parameters():
         ("precision@5", P @ 5),
         ("prec@5", P @ 5),
         ("recall@10", R @ 10),
+        ("r_precision", RPrecision),
+        ("RPrec(rel=2)", RPrecision(rel=2)),
+        ("rbp(p=0.95)@10", RBP(p=0.95) @ 10),
+        ("success@3", Success @ 3),
+        ("hit_rate@3", Success @ 3),
         ("auc", AUC),
         ("top_auc@[0,5]", TopAUC @ [0, 5]),
         ("pooled_auc(rel=2)@[0,5]", PooledAUC(rel=2) @ [0, 5]),
@@ -857,6 +870,10 @@ def test_ir_measures_agrees(seed):
         ir.P(rel=2) @ 50: P(rel=2) @ 50,
         ir.R @ 5: R @ 5,
         ir.R(rel=3) @ 5: R(rel=3) @ 5,
+        ir.Rprec: RPrecision,
+        ir.Rprec(rel=3): RPrecision(rel=3),
+        ir.Success @ 2: Success @ 2,
+        ir.Success(rel=4) @ 5: Success(rel=4) @ 5,
         ir.nDCG: NDCG.trec_eval,
         ir.nDCG @ 7: NDCG.trec_eval @ 7,
     }
@@ -933,7 +950,7 @@ def test_the_average_over_ties_lies_between_the_worst_and_the_best(drawn):
 
 def test_a_constant_score_is_never_perfect():
     y = [3, 2, 1, 0, 0]  # sorted, as files often are
-    for measure in [measure for measure in ALL if measure.by_order and measure not in (DCG, P, R)]:
+    for measure in [measure for measure in ALL if measure.by_order and measure not in (DCG, Success, P, R)]:
         assert measure(y, [1, 1, 1, 1, 1]) < 0.9 * measure(y, [5, 4, 3, 2, 1]), measure
 
 
@@ -1158,6 +1175,9 @@ def test_functions_are_the_measures():
         (measures.mean_reciprocal_rank_score, RR, {"rel": 2, "ties": "worst", "empty_query": 1}),
         (measures.precision_at_k_score, P, {"rel": 2, "ties": "worst", "empty_query": 1}),
         (measures.recall_at_k_score, R, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.success_at_k_score, Success, {"rel": 4, "ties": "worst", "empty_query": 1}),
+        (measures.r_precision_score, RPrecision, {"rel": 2, "ties": "worst", "empty_query": 1}),
+        (measures.rbp_score, RBP, {"p": 0.5, "rel": 2, "ties": "worst", "empty_query": 1}),
         (measures.mean_auc_score, AUC, {"rel": 2, "ties": "worst", "empty_query": 1}),
         (measures.pair_accuracy_score, PairAccuracy, {"ties": "worst", "empty_query": 1}),
     ]:

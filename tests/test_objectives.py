@@ -12,6 +12,7 @@ from ranktrees import measures
 from ranktrees._core.objectives import losses
 from ranktrees.objectives import (
     AbsoluteError,
+    Gamma,
     LambdaMART,
     Logistic,
     Poisson,
@@ -33,6 +34,7 @@ POINTWISE = [
     (Quantile(0.2), slow.pinball(0.2)),
     (Quantile(0.9), slow.pinball(0.9)),
     (Poisson(), slow.poisson),
+    (Gamma(), slow.gamma),
     (Logistic(), slow.logistic()),
 ]
 PAIRWISE = [
@@ -61,6 +63,8 @@ def make_queries(seed, n_queries=30, longest=40, grades=5, weighted=False, ties=
 
 
 def labels_for(objective, labels):
+    if isinstance(objective, Gamma):
+        return labels + 0.5
     return labels / 4.0 if isinstance(objective, Logistic) else labels
 
 
@@ -167,6 +171,7 @@ def test_parameters_out_of_range_raise(name, parameters, message):
     [
         (Poisson(), [1, -2], "y has the label -2.*labels >= 0"),
         (Poisson(), [0, 0], "y is 0 throughout"),
+        (Gamma(), [1, 0], "y has the label 0.*labels > 0"),
         (Logistic(), [0, 2], "y has the label 2.*from 0"),
         (Logistic(), [-1, 1], "y has the label -1.*from 0"),
         (Logistic(balanced=True), [1, 1], "y is 1 throughout.*both classes"),
@@ -182,7 +187,7 @@ def test_labels_that_do_not_fit_raise(objective, labels, message):
 
 def test_labels_that_fit_pass():
     for objective in EVERY:
-        objective.check_labels(np.array([0.0, 0.25, 1.0]))
+        objective.check_labels(np.array([0.0 if objective.name != "gamma" else 0.1, 0.25, 1.0]))
     RankNet().check_labels(np.array([-5.0, 1e300]))
     LambdaMART(measure=measures.NDCG(gain="linear")).check_labels(np.array([0.0, 1e6]))
 
@@ -307,7 +312,8 @@ def test_extreme_scores_stay_finite():
 def test_inverse_links():
     scores = np.array([[-2.0, 0.0], [1.0, 30.0]])
     np.testing.assert_array_equal(SquaredError().inverse_link(scores), scores)
-    np.testing.assert_allclose(Poisson().inverse_link(scores), np.exp(scores), rtol=1e-15)
+    for objective in (Poisson(), Gamma()):
+        np.testing.assert_allclose(objective.inverse_link(scores), np.exp(scores), rtol=1e-15)
     np.testing.assert_allclose(Logistic().inverse_link(scores), 1 / (1 + np.exp(-scores)), rtol=1e-15)
 
 

@@ -15,12 +15,15 @@ from ranktrees.measures import (
     DCG,
     ERR,
     NDCG,
+    RBP,
     RR,
     KendallTau,
     Measure,
     P,
     PairAccuracy,
     R,
+    RPrecision,
+    Success,
     TopAUC,
 )
 from ranktrees.objectives import GBRank, LambdaLoss, LambdaMART, RankNet, as_objective
@@ -50,6 +53,9 @@ COMPILED = [
     AP(rel=2) @ 3,
     RR,
     RR @ 2,
+    Success @ 2,
+    RBP,
+    RBP(p=0.5, rel=2) @ 3,
     P @ 2,
     R(rel=2) @ 3,
     AUC,
@@ -60,7 +66,7 @@ COMPILED = [
     PairAccuracy,
     KendallTau,
 ]
-SWAPPED = [TopLabel()]
+SWAPPED = [TopLabel(), RPrecision]
 BY_FORMULA = [LambdaMART(measure, 4, 1.5, "cut") for measure in COMPILED]
 FURTHER = [
     LambdaMART(ERR @ 5, 6, score_gap_norm=0.01),
@@ -209,7 +215,7 @@ def weights_of_pairs(objective, labels, scores):
             )
             deltas = np.abs(dcg.deltas(labels, scores)) / ideal
         else:
-            uncut = full and measure.name in ("ERR", "AP", "RR")
+            uncut = full and measure.name in ("ERR", "AP", "RR", "RBP")
             deltas = np.abs((measure(at=None) if uncut else measure).deltas(labels, scores))
     if isinstance(objective, LambdaLoss):
         gains, discounts = measures.gains(labels, measure.gain), measures.discounts(n + 1, measure.discount)

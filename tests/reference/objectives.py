@@ -24,6 +24,10 @@ def poisson(score, label):
     return math.exp(score) - label * score
 
 
+def gamma(score, label):
+    return label * math.exp(-score) + score
+
+
 def logistic(positive=1.0, negative=1.0):
     def loss(score, label):
         return positive * label * np.logaddexp(0, -score) + negative * (1 - label) * np.logaddexp(0, score)

@@ -39,6 +39,18 @@ def rr(labels, at, rel=1):
     return next((1 / rank for rank, label in enumerate(labels[:at], 1) if label >= rel), 0.0)
 
 
+def success(labels, at, rel=1):
+    return float(any(label >= rel for label in labels[:at]))
+
+
+def r_precision(labels, at, rel=1):
+    return r(labels, sum(label >= rel for label in labels), rel)
+
+
+def rbp(labels, at, p=0.8, rel=1):
+    return sum((1 - p) * p**place for place, label in enumerate(labels[:at]) if label >= rel)
+
+
 def p(labels, at, rel=1):
     return sum(label >= rel for label in labels[:at]) / (at or len(labels))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -47,6 +48,7 @@ from ranktrees.estimators.starting import (
 from ranktrees.evaluation.clones import clone_except, fitted_clone, folds_of_rows, predict_out_of_fold
 from ranktrees.evaluation.own_models import own_model
 from ranktrees.evaluation.predictions import scored_like
+from ranktrees.evaluation.scorers import ByScorer, as_followed
 from ranktrees.growing.split_search import STREAMING
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.compiled import CompiledMeasure
@@ -71,6 +73,7 @@ from ranktrees.training.boosting import FollowedRows, boost
 from ranktrees.training.callbacks import EarlyStopping
 from ranktrees.training.checkpoints import Checkpoint, CheckpointFile, what_is_trained
 from ranktrees.training.ranks import fit_on_ranks, refuse_feedback, trained_together
+from ranktrees.training.rates import is_schedule, rates_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -84,13 +87,14 @@ if TYPE_CHECKING:
     from ranktrees.rows.feedback import Feedback
     from ranktrees.support.annotations import IdsLike, RowsLike
     from ranktrees.training.callbacks import Watcher
+    from ranktrees.training.rates import Rates
 
 # So many rows bear larger steps, and splits that choose among all features. They have the second rate.
 MANY_ROWS, RATES = 40_000, (0.05, 0.1)
 
 BOOSTING_CONSTRAINTS = {
     **TREE_CONSTRAINTS,
-    "learning_rate": [Interval(Real, 0, None, closed="neither"), None],
+    "learning_rate": [Interval(Real, 0, None, closed="neither"), callable, "array-like", None],
     "max_iter": [Interval(Integral, 1, sys.maxsize, closed="both")],
     "l2_regularization": [Interval(Real, 0, None, closed="left")],
     "min_gain_to_split": [Interval(Real, 0, None, closed="left")],
@@ -104,7 +108,7 @@ BOOSTING_CONSTRAINTS = {
     "exact_subsample": ["boolean"],
     "early_stopping": ["boolean", StrOptions({"auto"})],
     "scoring": [str, Measure, callable, None],
-    "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+    "validation_fraction": [Interval(Real, 0, 1, closed="neither"), None],
     "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
     "tol": [Interval(Real, 0, None, closed="left")],
     "init": [Interval(Real, None, None, closed="neither"), HasMethods(["predict"]), None],
@@ -131,7 +135,7 @@ class Plan:
     stopping: EarlyStopping | None
     costs: FeatureCosts | None
     step: Callable[..., float] | None
-    rate: float
+    rate: float | NDArray[np.float64]
     n_threads: int
 
     @property
@@ -157,10 +161,11 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     Parameters
     ----------
-    learning_rate : float or None, default=None
-        The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there are
-        fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
-        rows.
+    learning_rate : float, array-like, callable or None, default=None
+        The factor by which the values of each tree's leaves are multiplied. It may be one for each of
+        ``max_iter`` rounds, or a function of the number of the round, from 0, that returns it. If None, it is
+        0.05 if there are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn
+        more from many rows.
     max_iter : int, default=300
         The number of trees.
     l2_regularization : float, default=0.0
@@ -195,11 +200,13 @@ class BoostedTrees(TreeEnsembleEstimator):
         if, validation rows are given. If False, the validation score is followed but does not stop training,
         and all trees are kept.
     scoring : str, Measure or callable, default="loss"
-        The score that early stopping follows: "loss", or a measure such as ``"ndcg@10"``.
-    validation_fraction : float, default=0.1
+        The score that early stopping follows: "loss", or a measure such as ``"ndcg@10"``. Except for rankers,
+        it may be a scorer of scikit-learn: its name, such as ``"neg_log_loss"``, or a function of (estimator,
+        X, y), called with an estimator that predicts these rows, in the order of the queries.
+    validation_fraction : float or None, default=0.1
         The share of the queries that is held out if ``early_stopping=True`` and no validation rows are given.
-        Queries are held out whole. If there are no queries, it is a share of the rows. Nothing is held out
-        otherwise.
+        Queries are held out whole. If there are no queries, it is a share of the rows. If None, nothing is
+        held out, and training stops by the score of the training rows.
     n_iter_no_change : int, default=10
         The number of rounds without a better validation score after which training stops.
     tol : float, default=1e-7
@@ -239,15 +246,17 @@ class BoostedTrees(TreeEnsembleEstimator):
         held out.
     n_iter_ : int
         The number of trees grown.
-    learning_rate_, max_features_ : float
-        The learning rate and the share of the features that were used.
+    learning_rate_ : float, or ndarray of float64, shape (n_iter_,)
+        The learning rate that was used, or that of each round.
+    max_features_ : float
+        The share of the features that was used.
     best_iteration_ : int
         The number of trees kept. After early stopping, these are the trees up to the best validation score.
     train_score_, validation_score_ : ndarray of float64
         The score that was followed, after each tree. Empty if not all trees were followed.
     """
 
-    learning_rate: float | None = None
+    learning_rate: Rates = None
     max_iter: int = 300
     l2_regularization: float = 0.0
     min_gain_to_split: float = 0.0
@@ -257,7 +266,7 @@ class BoostedTrees(TreeEnsembleEstimator):
     gradient_sampling: float | None = 1.5
     early_stopping: bool | Literal["auto"] = "auto"
     scoring: AnyMeasure | None = "loss"
-    validation_fraction: float = 0.1
+    validation_fraction: float | None = 0.1
     n_iter_no_change: int = 10
     tol: float = 1e-7
     subsample: float = 1.0
@@ -347,6 +356,12 @@ class BoostedTrees(TreeEnsembleEstimator):
                 "validation rows to fit, or early_stopping=True to hold some out."
             )
         super()._validate_params()
+        is_list = is_schedule(self.learning_rate) and not callable(self.learning_rate)
+        if is_list and (n_rates := len(self.learning_rate)) != self.max_iter:  # type: ignore[arg-type]
+            raise ValueError(
+                f"learning_rate has {n_rates} rates, but max_iter={self.max_iter}; expected one for each "
+                "round: pass as many, or a function of the number of the round, from 0."
+            )
         _refuse_class(self.init)
         if hasattr(self.init, "fit") and not hasattr(self.init, "__sklearn_tags__"):
             raise TypeError(
@@ -377,6 +392,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             ranker = self._wants_queries or self._follows_queries(validation)
             data = self._check(X, y, sample_weight, communicator, **queries, ranker=ranker, feedback=feedback)
             held_out = check_validation(self, validation, data, feedback_val)
+            held_out = None if held_out is None else self._weighed(held_out, by=data)
+            data = self._weighed(data, by=data)
             self._fit(as_read(X, data), data, as_read(validation.pair[0], held_out), held_out, context)
         self._close_context(context, X, y)
         return self
@@ -403,14 +420,14 @@ class BoostedTrees(TreeEnsembleEstimator):
             warn_of_no_more_trees(self._n_earlier, self.max_iter, "max_iter")
         if stops or held_out is not None:
             self._check_labels_to_follow(objective, data, held_out)
-        if stops and held_out is None:
+        if stops and held_out is None and self.validation_fraction is not None:
             X_held_out = X
             data, held_out = hold_out(data, self.validation_fraction, seed)
         self._refuse_loose_bounds()
         costs, step, rate = (
             self._costs(),
             self._step(data, held_out, n_threads),
-            self._rate(data.share.n_rows),
+            self._rate(data.share.n_rows, self.max_iter),
         )
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads, costs)
@@ -435,8 +452,12 @@ class BoostedTrees(TreeEnsembleEstimator):
                 scores = [validation.score_of(stage) for stage in start.stages(others, n_threads)]
                 so_far = replace(so_far, validation_scores=scores)
         if stops:
-            self._require_some_query(validation)
-            stopping = EarlyStopping(self.n_iter_no_change, self.tol, so_far.validation_scores)
+            self._require_some_query(train if validation is None else validation)
+            if validation is None and len(so_far.train_scores) < start.n_added:
+                scores = [train.score_of(stage) for stage in start.stages(rows, n_threads)]
+                so_far = replace(so_far, train_scores=scores)
+            followed = so_far.train_scores if validation is None else so_far.validation_scores
+            stopping = EarlyStopping(self.n_iter_no_change, self.tol, followed)
         return Plan(
             file,
             seed,
@@ -477,7 +498,28 @@ class BoostedTrees(TreeEnsembleEstimator):
         """Return the rows to learn from in the form in which they are followed."""
         measure = self._measure_to_follow(rows.data)
         link = self._link_by(prepared.objective, measure)
-        return FollowedRows(measure, prepared, rows.data, start.scores(rows, n_threads), n_threads, link=link)
+        scores = start.scores(rows, n_threads)
+        followed = FollowedRows(measure, prepared, rows.data, scores, n_threads, link=link)
+        return self._with_scorer(prepared.objective, followed)
+
+    @staticmethod
+    def _refuse_rows_apart(measure: ByScorer, data: FitData) -> None:
+        """Raise if a scorer cannot be called with all rows, since they are not all in memory here."""
+        where = "are in batches" if isinstance(data.X, Spool) else "are those of several ranks"
+        if isinstance(data.X, Spool) or not data.share.communicator.alone:
+            raise ValueError(
+                f"scoring={measure} is called with all rows together, but the rows {where}; expected "
+                '"loss", or a measure: those of ranktrees.measures read such rows.'
+            )
+
+    def _with_scorer(self, objective: Objective, followed: FollowedRows) -> FollowedRows:
+        """Let rows that are followed by a scorer be scored by what this estimator predicts of scores."""
+        if isinstance(followed.measure, ByScorer):
+            predicting = copy.copy(self)
+            predicting._link = link_of(objective)
+            followed.link = None
+            followed.prepared_measure = followed.measure.of(predicting._methods(), followed.data)
+        return followed
 
     def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
@@ -518,7 +560,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             mean_leaves=self._mean_leaves,
             leaf_quantile=plan.objective.leaf_quantile,
             validation=plan.validation,
-            follow_train=plan.validation is not None or bool(self.verbose),
+            follow_train=plan.validation is not None or plan.stopping is not None or bool(self.verbose),
             callbacks=plan.file.with_checkpoints(callbacks, plan.so_far, lambda: plan.prepared.learned),
             ensemble_of=self._ensemble_of(mapper, plan.start.ensemble),
         )
@@ -528,7 +570,8 @@ class BoostedTrees(TreeEnsembleEstimator):
     ) -> None:
         """Set the fitted attributes, and warn of a fit that went wrong."""
         start, share = plan.start, plan.rows.data.share
-        self.n_iter_, self.learning_rate_ = start.n_added + len(trees) // start.n_a_round, plan.rate
+        self.n_iter_ = start.n_added + len(trees) // start.n_a_round
+        self.learning_rate_ = plan.rate[: self.n_iter_] if isinstance(plan.rate, np.ndarray) else plan.rate
         self.max_features_ = self._features_of_a_split(share)
         self.best_iteration_ = self.n_iter_ if plan.stopping is None else self._best_iteration(plan.stopping)
         self._keep_scores(plan, train_scores, validation_scores)
@@ -545,11 +588,11 @@ class BoostedTrees(TreeEnsembleEstimator):
         if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 
-    def _rate(self, n_rows: int) -> float:
-        """Return the learning rate for the rows to learn from, of all ranks."""
-        if self.learning_rate is not None:
-            return self.learning_rate
-        return RATES[n_rows >= MANY_ROWS]
+    def _rate(self, n_rows: int, n_rounds: int) -> Any:
+        """Return the learning rate, or those of the rounds, for the rows to learn from, of all ranks."""
+        if is_schedule(self.learning_rate):
+            return rates_of(self.learning_rate, n_rounds)
+        return RATES[n_rows >= MANY_ROWS] if self.learning_rate is None else self.learning_rate
 
     def _features_of_a_split(self, share: Share) -> float:
         if self.max_features is not None:
@@ -616,6 +659,8 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _check_labels_to_follow(self, objective: Objective, data: FitData, held_out: FitData | None) -> None:
         """Raise if the measure or the loss to follow does not accept the labels of its rows."""
         if (measure := self._measure_to_follow(data)) is not None:
+            if isinstance(measure, ByScorer):
+                self._refuse_rows_apart(measure, data)
             measure.check_labels(data.share.labels_to_check(data.labels))
         if held_out is None:
             return
@@ -639,7 +684,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             with _followed_by_the_loss(rows.data):
                 prepared = prepare(objective, rows.data, n_threads)
         link = self._link_by(objective, measure)
-        return FollowedRows(measure, prepared, rows.data, scores, n_threads, rows.codes, rows.mapper, link)
+        of_rows = rows.data, scores, n_threads, rows.codes, rows.mapper, link
+        return self._with_scorer(objective, FollowedRows(measure, prepared, *of_rows))
 
     def _start(self, X: RowsLike, data: FitData, prepared: PreparedObjective) -> Start:
         """Return what boosting starts from: `init` or, with ``warm_start``, the existing model."""
@@ -905,17 +951,21 @@ class BoostedTrees(TreeEnsembleEstimator):
     def _scoring(self) -> AnyMeasure:
         return "loss" if self.scoring is None else self.scoring
 
+    def _measure_of(self, scoring: AnyMeasure) -> Measure:
+        """Return the measure, or for others than rankers also the scorer, that a name or function is."""
+        return as_measure(scoring) if self._is_ranker else as_followed(scoring)
+
     def _follows_queries(self, validation: ValidationRows) -> bool:
         """Whether the fit stops by a ranking measure, so that missing query ids are probably a mistake."""
         if is_classifier(self) or self._scoring() == "loss":
             return False
-        return self._stops(validation.given) and as_measure(self._scoring()).by_query
+        return self._stops(validation.given) and self._measure_of(self._scoring()).by_query
 
     def _measure_to_follow(self, data: FitData) -> Measure | None:
         """Return the measure by which these rows are followed, or None for the loss."""
         if self._scoring() == "loss":
             return None
-        measure = as_measure(self._scoring())
+        measure = self._measure_of(self._scoring())
         if measure.by_query and not data.share.named:
             raise ValueError(
                 f"scoring={self.scoring!r} is a mean over queries, but without qid= all rows are one query, "
@@ -931,8 +981,11 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _leaf_values_by(self, data: FitData, n_threads: int) -> dict[str, Any]:
         """Return the settings by which the values of leaves follow from the gradients."""
+        rate = self.learning_rate_ if self.learning_rate is None else self.learning_rate
+        if is_schedule(rate):
+            rate = rates_of(rate, len(self.ensemble_) - self.n_init_trees_)
         return {
-            "learning_rate": self.learning_rate_ if self.learning_rate is None else self.learning_rate,
+            "learning_rate": rate,
             "l2_regularization": self.l2_regularization,
             "step": self._step(data, data, n_threads),
             "mean_leaves": self._mean_leaves,
@@ -946,7 +999,7 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         copied = super()._around(model, n_rows)
         copied.__dict__.update(Start(copied.ensemble_).attributes(copied.ensemble_))
-        copied.learning_rate_ = getattr(self, "learning_rate_", self._rate(n_rows))
+        copied.learning_rate_ = getattr(self, "learning_rate_", self._rate(n_rows, len(model.ensemble_)))
         return copied
 
     def _forget_scores(self) -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.metadata_routing import UNUSED
 
 from ranktrees.estimators.boosted import BOOSTING_CONSTRAINTS, BoostedTrees
@@ -56,6 +59,11 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         Whether to weight the classes so that all count the same: :math:`a = W / 2W_+`,
         :math:`b = W / 2W_-` (section 6.1 of Burges' overview), and :math:`a_k = W / (K W_k)`. Probabilities
         are then those of a population in which all classes are equally frequent.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, ``{class: weight}``, by which the weights of their rows are multiplied, as in
+        scikit-learn; those of validation rows, too. With "balanced", a class of n of the N rows has the
+        weight N / (K n), which does not consider ``sample_weight``. The start is weighted as well, while
+        ``balanced=True`` starts from equal probabilities.
     measure : str, Measure or callable, default=None
         The measure that `score` returns. If None, it is the accuracy. With ``"auc"``, it is the mean AUC over
         the queries, and so on. The second class has the label 1, and rows are ranked by `decision_function`.
@@ -116,9 +124,14 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
     """
 
     balanced: bool = False
+    class_weight: Mapping[Any, float] | Literal["balanced"] | None = None
 
     _is_ranker = False
-    _parameter_constraints = {**BOOSTING_CONSTRAINTS, "balanced": ["boolean"]}  # noqa: RUF012
+    _parameter_constraints = {  # noqa: RUF012
+        **BOOSTING_CONSTRAINTS,
+        "balanced": ["boolean"],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
 
     __metadata_request__decision_function = SCORES_REQUEST
     __metadata_request__predict = dict.fromkeys(SCORES_REQUEST, UNUSED) | {"n_trees": True}
@@ -165,6 +178,37 @@ class HistGBRTClassifier(BoostedTrees, ClassifierMixin, BaseEstimator):
         if len(self.classes_) > 2:
             return Softmax(len(self.classes_), self.balanced)
         return as_objective("logistic", balanced=self.balanced)
+
+    def _validate_params(self) -> None:
+        super()._validate_params()
+        if self.balanced and self.class_weight is not None:
+            raise ValueError(
+                f"balanced=True and class_weight={self.class_weight!r} both weigh the classes; expected one "
+                "of them: leave the other out."
+            )
+
+    def _weighed(self, rows: FitData, by: FitData) -> FitData:
+        if self.class_weight is None:
+            return rows
+        of_rows = self._weights_of_classes(by)[rows.labels.astype(np.intp)]
+        return replace(rows, weights=of_rows if rows.weights is None else rows.weights * of_rows)
+
+    def _weights_of_classes(self, data: FitData) -> np.ndarray:
+        n_classes = len(self.classes_)
+        if self.class_weight == "balanced":
+            of_ranks = data.share.communicator.allgather(
+                np.bincount(data.labels.astype(np.intp), minlength=n_classes)
+            )
+            counts = np.sum(of_ranks, axis=0)
+            present = counts > 0  # after a warm start, a class may have no rows
+            return np.divide(counts.sum(), present.sum() * counts, out=np.ones(n_classes), where=present)
+        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_)
+        if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.any()):
+            raise ValueError(
+                f"class_weight={self.class_weight!r}; expected finite weights >= 0, at least one of them "
+                "above 0, by the names of the classes."
+            )
+        return weights
 
     def _score_without_queries(
         self, labels: np.ndarray, scores: np.ndarray, weights: np.ndarray | None

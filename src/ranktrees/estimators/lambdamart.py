@@ -123,10 +123,11 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         With "mean", it is the weighted mean of the forces on its rows, so that the weight of the tree is the
         only step; ``l2_regularization`` is then added to the sum of the weights. Losses whose leaves are
         quantiles keep these.
-    learning_rate : float or None, default=None
-        The factor by which the values of each tree's leaves are multiplied. If None, it is 0.05 if there
-        are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn more from many
-        rows. With ``step="optimal"``, None is 1, and less is shrinkage.
+    learning_rate : float, array-like, callable or None, default=None
+        The factor by which the values of each tree's leaves are multiplied. It may be one for each of
+        ``max_iter`` rounds, or a function of the number of the round, from 0, that returns it. If None, it is
+        0.05 if there are fewer than 40,000 rows to learn from, and otherwise 0.1, with which 300 trees learn
+        more from many rows. With ``step="optimal"``, None is 1, and less is shrinkage.
     min_hessian_to_split : float, default=0.0
         The minimum sum of hessians on each side of a split. The hessian of a row is the sum over its
         pairs, and nearly 0 once all of them are in the right order. If ``gradient_sampling`` draws rows,
@@ -554,8 +555,10 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     def _mean_leaves(self) -> bool:  # type: ignore[override]
         return self.leaf_values == "mean"
 
-    def _rate(self, n_rows: int) -> float:
-        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(n_rows)
+    def _rate(self, n_rows: int, n_rounds: int) -> Any:
+        if self.step == "optimal" and self.learning_rate is None:
+            return 1.0
+        return super()._rate(n_rows, n_rounds)
 
     def _step(
         self, data: FitData | None, held_out: FitData | None, n_threads: int

@@ -215,7 +215,7 @@ ABSENT = {
         "uniform_drop",
         "drop_seed",
     ),
-    "sample_weight= of fit weights rows, HistGBRTClassifier(balanced=True) weights both classes alike": (
+    "sample_weight= of fit weights rows, HistGBRTClassifier(class_weight=...) weights classes": (
         "class_weight",
         "class_weights",
         "auto_class_weights",
@@ -236,6 +236,7 @@ LOSSES = {
     'HistGBRTRegressor(loss="squared_error")': ("regression", "l2", "mse", "reg:squarederror", "RMSE"),
     'HistGBRTRegressor(loss="absolute_error")': ("regression_l1", "l1", "mae", "reg:absoluteerror", "MAE"),
     'HistGBRTRegressor(loss="poisson")': ("count:poisson", "Poisson"),
+    'HistGBRTRegressor(loss="gamma")': ("reg:gamma",),
     "HistGBRTClassifier()": (
         "binary",
         "binary:logistic",

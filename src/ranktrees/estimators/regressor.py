@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ranktrees.measures.base import Measure
     from ranktrees.objectives.base import Link
 
-REGRESSION_LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "logistic")
+REGRESSION_LOSSES = ("squared_error", "absolute_error", "quantile", "poisson", "gamma", "logistic")
 
 
 @with_parameters
@@ -37,10 +37,10 @@ class HistGBRTRegressor(BoostedTrees, RegressorMixin, BaseEstimator):
     Parameters
     ----------
     loss : str, Objective or callable, default="squared_error"
-        The loss that is minimised: "squared_error", "absolute_error", "quantile", "poisson" or "logistic", or
-        an `Objective`. A function of (labels, scores, offsets) is a loss of your own: see the guide, "How to
-        add your own". From a score :math:`s`, "poisson" predicts :math:`e^{s}` and "logistic"
-        :math:`1/(1+e^{-s})`.
+        The loss that is minimised: "squared_error", "absolute_error", "quantile", "poisson", "gamma" or
+        "logistic", or an `Objective`. A function of (labels, scores, offsets) is a loss of your own: see the
+        guide, "How to add your own". From a score :math:`s`, "poisson" and "gamma" predict :math:`e^{s}` and
+        "logistic" :math:`1/(1+e^{-s})`.
     quantile : float, default=None
         The quantile that ``loss="quantile"`` predicts, between 0 and 1. Other losses do not accept it.
     balanced : bool, default=False

@@ -341,7 +341,7 @@ def _measure_called(text: Any, model: Any) -> Measure | str:
     """The measure that the fit has followed, even if the parameters have changed since."""
     if text == spelt(None):
         return "loss"
-    if model._scoring() != "loss" and spelt(now := as_measure(model._scoring())) == text:
+    if model._scoring() != "loss" and spelt(now := model._measure_of(model._scoring())) == text:
         return now
     try:
         return as_measure(text)

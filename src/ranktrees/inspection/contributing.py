@@ -64,8 +64,9 @@ def contributions(model: Any, X: RowsLike) -> Contributions:
     Notes
     -----
     For a classifier, the start and the contributions add up to its ``decision_function``. For an ensemble,
-    they add up to its scores. With a Poisson loss, these are the logarithms of the predictions, and with a
-    logistic one their log odds. For all other models the sum is what `predict` returns, up to rounding.
+    they add up to its scores. With a Poisson or gamma loss, these are the logarithms of the predictions, and
+    with a logistic one their log odds. For all other models the sum is what `predict` returns, up to
+    rounding.
 
     On the path to a leaf of value :math:`v`, the splits on each feature :math:`j` pass a share :math:`z_j` of
     the training rows, and :math:`o_j` is 1 if the row itself goes that way, else 0. The factor in the sum

@@ -43,9 +43,10 @@ all queries together, in which each row has its own weight. The first two have n
 whatever needs one refuses them: training by swaps of rows, and comparing query by query.
 
 A row with score -inf was *not retrieved*. It counts wherever a measure counts the relevant rows of a query:
-in the best order of `NDCG`, and in the divisors of `AP` and `R`. But it has no rank, so it adds nothing to a
-sum over ranks, even without a cutoff, and `P` without one is the share among the retrieved rows. To measures
-of pairs (`AUC`, `TopAUC`, `PairAccuracy`, `KendallTau`, `PooledAUC`) such rows are one tie, below all others.
+in the best order of `NDCG`, and in the divisors of `AP`, `R` and `RPrecision`. But it has no rank, so it adds
+nothing to a sum over ranks, even without a cutoff, and `P` without one is the share among the retrieved rows.
+To measures of pairs (`AUC`, `TopAUC`, `PairAccuracy`, `KendallTau`, `PooledAUC`) such rows are one tie, below
+all others.
 `ranktrees.judged_rows` makes them of a run and judgements.
 
 Labels are finite numbers, and at least 0 except for these three, `PairAccuracy` and `KendallTau`. There may
@@ -54,7 +55,7 @@ be any number of grades, and queries may have any number of rows.
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
 from ranktrees.measures.base import Measure, PreparedMeasure
-from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
+from ranktrees.measures.binary import AP, AUC, RBP, RR, P, R, RPrecision, Success, TopAUC
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.named import as_measure
 from ranktrees.measures.pooled import BalancedErrorRate, PooledAUC
@@ -67,7 +68,10 @@ from ranktrees.measures.scores import (
     ndcg_score,
     pair_accuracy_score,
     precision_at_k_score,
+    r_precision_score,
+    rbp_score,
     recall_at_k_score,
+    success_at_k_score,
 )
 from ranktrees.measures.worth import discounts, gains
 
@@ -77,6 +81,7 @@ __all__ = [
     "DCG",
     "ERR",
     "NDCG",
+    "RBP",
     "RMSE",
     "RR",
     "BalancedErrorRate",
@@ -87,6 +92,8 @@ __all__ = [
     "PooledAUC",
     "PreparedMeasure",
     "R",
+    "RPrecision",
+    "Success",
     "TopAUC",
     "as_measure",
     "dcg_score",
@@ -99,5 +106,8 @@ __all__ = [
     "ndcg_score",
     "pair_accuracy_score",
     "precision_at_k_score",
+    "r_precision_score",
+    "rbp_score",
     "recall_at_k_score",
+    "success_at_k_score",
 ]

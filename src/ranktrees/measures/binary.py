@@ -1,4 +1,4 @@
-"""Measures of rows that are relevant or not: AP, RR, P, R, AUC and TopAUC."""
+"""Measures of rows that are relevant or not: AP, RR, Success, P, R, RPrecision, RBP, AUC and TopAUC."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ranktrees._core.measures import ranking
 from ranktrees.measures.base import Preset
 from ranktrees.measures.checks import stretch
 from ranktrees.measures.compiled import CompiledMeasure, symmetric
+from ranktrees.measures.discounted import discounted_deltas
 from ranktrees.measures.pooled import PooledAUC
 
 if TYPE_CHECKING:
@@ -113,10 +114,14 @@ class _RR(_Binary):
     name = "RR"
     formula = ranking.Formula.RR
 
+    def _worths(self, n: int) -> np.ndarray:
+        """Return what the first relevant row is worth at each rank."""
+        return 1.0 / np.arange(1.0, n + 1.0)
+
     def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
         n = len(labels)
         hits = self.gains_of(labels)
-        weight = np.append(self.until_cutoff(1.0 / np.arange(1.0, n + 1.0)), 0.0)
+        weight = np.append(self.until_cutoff(self._worths(n)), 0.0)
         first, second = np.append(np.flatnonzero(hits), [n, n])[:2]
         upper, lower = np.triu_indices(n, 1)
         rises = hits[lower] > hits[upper]
@@ -126,6 +131,40 @@ class _RR(_Binary):
         fallen = falls & (upper == first)
         new[fallen] = np.minimum(second, lower[fallen])
         return symmetric(n, weight[new] - weight[first])
+
+
+class _Success(_RR):
+    """Whether there is a relevant row above the cutoff; its mean over queries is the hit rate.
+
+    Success @ k = 1 if a row at ranks 1 ... k is relevant, else 0. With "average", rows with equal scores
+    make it the probability of that.
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest label that is relevant.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. "average" is exact.
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
+    at : int, default=None
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import Success
+    >>> (Success @ 1)([0, 1, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
+    0.0
+    >>> (Success @ 1)([0, 1], [1, 1], qid=[7, 7])  # first or second, by chance
+    0.5
+    """
+
+    name = "Success"
+    formula = ranking.Formula.SUCCESS
+
+    def _worths(self, n: int) -> np.ndarray:
+        return np.ones(n)
 
 
 class _P(_Binary):
@@ -194,6 +233,88 @@ class _R(_Binary):
     defaults: ClassVar = {**_Binary.defaults, "empty_query": "skip"}
     formula = ranking.Formula.R
     swap_deltas = _P.swap_deltas
+
+
+class _RPrecision(_Binary):
+    """R-precision: the share of relevant rows among as many rows as are relevant in the query.
+
+    RPrecision = (relevant rows at ranks 1 ... R) / R, where R is the number of relevant rows of the query.
+
+    Parameters
+    ----------
+    rel : float, default=1
+        The lowest label that is relevant.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. "average" is exact.
+    empty_query : {"skip", "skip_equal"} or float, default="skip"
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
+
+    References
+    ----------
+    Buckley and Voorhees, *Evaluating Evaluation Measure Stability*, SIGIR 2000.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import RPrecision
+    >>> RPrecision([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # one of the first two
+    0.5
+    """
+
+    name = "RPrecision"
+    defaults: ClassVar = {"rel": 1, "ties": "average", "empty_query": "skip"}
+    formula = ranking.Formula.R_PRECISION
+
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
+        hits = self.gains_of(labels)
+        n_hits = int(hits.sum())
+        above = (np.arange(len(hits)) < n_hits) / max(n_hits, 1)
+        return (hits[:, None] - hits) * (above - above[:, None])
+
+
+class _RBP(_Binary):
+    """Rank-biased precision: how much of what a user reads is relevant, who may stop after each row.
+
+    RBP @ k = (1 - p) * sum over the ranks r <= k of relevant rows of p^(r - 1), where p is the probability
+    that a user who has read a row reads the next one, the *persistence*.
+
+    Parameters
+    ----------
+    p : float, default=0.8
+        The persistence, above 0 and below 1.
+    rel : float, default=1
+        The lowest label that is relevant.
+    ties : {"average", "worst", "input", "reverse"}, default="average"
+        The order of rows with equal scores. "average" is exact (McSherry and Najork, ECIR 2008).
+    empty_query : {"skip", "skip_equal"} or float, default=0
+        The value of a query without relevant rows. If "skip", such queries are left out; "skip_equal" also
+        leaves out those whose labels are all equal.
+    at : int, default=None
+        The cutoff: only ranks 1, ..., ``at`` count. If None, all ranks count.
+
+    References
+    ----------
+    Moffat and Zobel, *Rank-Biased Precision for Measurement of Retrieval Effectiveness*, TOIS 2008.
+
+    Examples
+    --------
+    >>> from ranktrees.measures import RBP, as_measure
+    >>> RBP(p=0.5)([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])  # 1/2 + 1/8
+    0.625
+    >>> as_measure("rbp(p=0.95)@10")
+    RBP(p=0.95) @ 10
+    """
+
+    name = "RBP"
+    defaults: ClassVar = {"p": 0.8, **_Binary.defaults}
+    formula = ranking.Formula.DCG
+    p: float
+
+    def discounts_until(self, longest: int) -> np.ndarray:
+        return (1.0 - self.p) * np.cumprod(np.append(1.0, np.full(max(longest - 1, 0), self.p)))[:longest]
+
+    def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
+        return discounted_deltas(self, labels)
 
 
 class _TopAUC(_Binary):
@@ -285,5 +406,5 @@ class _AUC(_Binary):
         return (hits[:, None] - hits) * (place[:, None] - place) / max(pairs, 1.0)
 
 
-AP, RR, P, R = _AP(), _RR(), _P(), _R()
+AP, RR, Success, P, R, RPrecision, RBP = _AP(), _RR(), _Success(), _P(), _R(), _RPrecision(), _RBP()
 AUC, TopAUC = _AUC(), _TopAUC()

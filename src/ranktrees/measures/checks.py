@@ -90,6 +90,14 @@ def _finite(name: str, meaning: str) -> Callable[[Any], float]:
     return check
 
 
+def _persistence(value: Any) -> float:
+    if is_real(value) and 0 < value < 1:
+        return float(value)
+    raise ValueError(
+        f"p must be the probability that a user reads the next row, above 0 and below 1, got {value!r}"
+    )
+
+
 def _max_grade(value: Any) -> float:
     if is_real(value) and 0 < value <= 1000:
         return plain(value)
@@ -144,6 +152,7 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "rel": _finite("rel", "the lowest relevant label"),
     "threshold": _finite("threshold", "the highest score of a row that is taken for irrelevant"),
     "max_grade": _max_grade,
+    "p": _persistence,
     "at": _cutoff,
 }
 

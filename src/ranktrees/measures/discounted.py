@@ -63,12 +63,11 @@ class _DCG(CompiledMeasure):
         return discounts(longest, self.discount)
 
     def swap_deltas(self, labels: np.ndarray, scores: np.ndarray) -> NDArray[np.float64]:
-        gain = self.gains_of(labels)
-        discount = self.until_cutoff(discounts(len(labels), self.discount))
-        deltas = (gain[:, None] - gain) * (discount - discount[:, None])
+        deltas = discounted_deltas(self, labels)
         if self.formula == ranking.Formula.DCG:
             return deltas
-        best = np.sort(gain)[::-1] @ discount
+        discount = self.until_cutoff(self.discounts_until(len(labels)))
+        best = np.sort(self.gains_of(labels))[::-1] @ discount
         return deltas / best if best > 0 else np.zeros_like(deltas)
 
 
@@ -227,6 +226,12 @@ class _ERR(CompiledMeasure):
         upper, lower = np.triu_indices(n, 1)
         changes = (stop[lower] - stop[upper]) / (1.0 - stop[upper]) * (below[upper] - below[lower])
         return symmetric(n, changes)
+
+
+def discounted_deltas(measure: CompiledMeasure, labels: np.ndarray) -> NDArray[np.float64]:
+    """Return how swaps change a sum of gains that are discounted by rank."""
+    gain, discount = measure.gains_of(labels), measure.until_cutoff(measure.discounts_until(len(labels)))
+    return (gain[:, None] - gain) * (discount - discount[:, None])
 
 
 DCG, NDCG, ERR = _DCG(), _NDCG(), _ERR()

@@ -13,7 +13,7 @@ import numpy as np
 
 from ranktrees.measures.agreement import RMSE, KendallTau, PairAccuracy
 from ranktrees.measures.base import Measure, Preset
-from ranktrees.measures.binary import AP, AUC, RR, P, R, TopAUC
+from ranktrees.measures.binary import AP, AUC, RBP, RR, P, R, RPrecision, Success, TopAUC
 from ranktrees.measures.checks import typed
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 from ranktrees.measures.pooled import BalancedErrorRate, PooledAUC
@@ -42,6 +42,11 @@ _NAMES = {
     "kendall_tau": KendallTau,
     "rmse": RMSE,
     "balanced_error_rate": BalancedErrorRate,
+    "r_precision": RPrecision,
+    "r_prec": RPrecision,
+    "rbp": RBP,
+    "success": Success,
+    "hit_rate": Success,
 }
 
 # Names of measures that only a preset makes clear.
@@ -81,12 +86,12 @@ def as_measure(measure: AnyMeasure) -> Measure:
     ----------
     measure : str, Measure or callable
         A string such as ``"ndcg@10"``, ``"map"``, ``"mrr"``, ``"err@10"``, ``"p@5"``, ``"recall@10"``,
-        ``"auc"``, ``"top_auc@[0,5]"``, ``"pooled_auc"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"``
-        or ``"balanced_error_rate"``. It may contain parameters or a preset, as in
-        ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"`` and ``"pauc.survey@[0,5]"``, so whatever a
-        measure prints as can be read back. Case does not matter. Gains and discounts that are functions
-        cannot be named in a string. A function of (labels, scores) returns the value of one query, or NaN if
-        the query has none; higher is better.
+        ``"r_precision"``, ``"rbp(p=0.8)"``, ``"success@5"``, ``"auc"``, ``"top_auc@[0,5]"``,
+        ``"pooled_auc"``, ``"pair_accuracy"``, ``"kendall_tau"``, ``"rmse"`` or ``"balanced_error_rate"``. It
+        may contain parameters or a preset, as in ``'ndcg(gain="linear")@10'``, ``"ndcg.lightgbm@10"`` and
+        ``"pauc.survey@[0,5]"``, so whatever a measure prints as can be read back. Case does not matter. Gains
+        and discounts that are functions cannot be named in a string. A function of (labels, scores) returns
+        the value of one query, or NaN if the query has none; higher is better.
 
     Returns
     -------
@@ -113,7 +118,7 @@ def as_measure(measure: AnyMeasure) -> Measure:
     if isinstance(measure, Measure):
         return measure
     if callable(measure) and not isinstance(measure, type):
-        if not takes(measure, 2) or _is_scorer(measure):
+        if is_scorer(measure) or not takes(measure, 2):
             raise ValueError(
                 "a measure that is a function is called with the labels and the scores of a query, got "
                 f"{typed(measure)}{arguments_of(measure)}; instead of a scorer, pass the measure itself"
@@ -223,12 +228,29 @@ def refuse_other_order(function: Callable[..., Any], expected: str) -> None:
         )
 
 
-def _is_scorer(function: Callable[..., Any]) -> bool:
-    """Whether a function is a scorer of scikit-learn, by its first argument, as some take any number."""
+def is_scorer(function: Callable[..., Any]) -> bool:
+    """Return whether a function is a scorer of scikit-learn, which takes (estimator, X, y).
+
+    Parameters
+    ----------
+    function : callable
+
+    Returns
+    -------
+    bool
+        By the number of the arguments and, as some take any number, by the name of the first.
+
+    Examples
+    --------
+    >>> from ranktrees.measures.named import is_scorer
+    >>> is_scorer(lambda estimator, *args: 0.0), is_scorer(lambda labels, scores, k=1: 0.0)
+    (True, False)
+    """
     try:
-        return next(iter(signature(function).parameters), None) == "estimator"
+        first = next(iter(signature(function).parameters), None)
     except ValueError:
         return False
+    return first == "estimator" or (takes(function, 3) and not takes(function, 2))
 
 
 def arguments_of(function: Callable[..., Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ranktrees.measures.agreement import PairAccuracy
-from ranktrees.measures.binary import AP, AUC, RR, P, R
+from ranktrees.measures.binary import AP, AUC, RBP, RR, P, R, RPrecision, Success
 from ranktrees.measures.discounted import DCG, ERR, NDCG
 
 if TYPE_CHECKING:
@@ -304,6 +304,116 @@ def recall_at_k_score(
     0.5
     """
     return R(at=k, rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def success_at_k_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = 0,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Compute the share of the queries with a relevant row among the first k; see `Success`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest label that is relevant.
+
+    Returns
+    -------
+    float
+        The mean, in [0, 1].
+
+    Examples
+    --------
+    >>> from ranktrees.measures import success_at_k_score
+    >>> success_at_k_score([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7], k=2)
+    1.0
+    """
+    return Success(at=k, rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def r_precision_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = "skip",
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Compute the mean over queries of the R-precision; see `RPrecision`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    rel : float, default=1
+        The lowest label that is relevant.
+
+    Returns
+    -------
+    float
+        The mean, in [0, 1].
+
+    Examples
+    --------
+    >>> from ranktrees.measures import r_precision_score
+    >>> r_precision_score([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7])
+    0.5
+    """
+    return RPrecision(rel=rel, ties=ties, empty_query=empty_query)(
+        y_true, y_score, qid=qid, sample_weight=sample_weight
+    )
+
+
+def rbp_score(
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    *,
+    qid: IdsLike | None = None,
+    k: int | None = None,
+    p: float = 0.8,
+    rel: float = 1,
+    ties: Ties = "average",
+    empty_query: float | str = 0,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    """Compute the mean over queries of the rank-biased precision (RBP); see `RBP`.
+
+    Parameters
+    ----------
+    y_true, y_score, qid, k, ties, empty_query, sample_weight
+        As in `ndcg_score`.
+    p : float, default=0.8
+        The probability that a user who has read a row reads the next one.
+    rel : float, default=1
+        The lowest label that is relevant.
+
+    Returns
+    -------
+    float
+        The mean, in [0, 1].
+
+    Examples
+    --------
+    >>> from ranktrees.measures import rbp_score
+    >>> rbp_score([1, 0, 1], [0.3, 0.2, 0.1], qid=[7, 7, 7], p=0.5)
+    0.625
+    """
+    return RBP(at=k, p=p, rel=rel, ties=ties, empty_query=empty_query)(
         y_true, y_score, qid=qid, sample_weight=sample_weight
     )
 

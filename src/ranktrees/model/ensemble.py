@@ -290,8 +290,8 @@ class Ensemble:
         Whether the mean of the trees is added to ``base`` (a forest) rather than their sum (boosting).
     link : {"logistic", "poisson"} or None, default=None
         What turns a score :math:`s` into a prediction: the :math:`1/(1+e^{-s})` of a logistic loss, the
-        :math:`e^s` of a Poisson loss, or nothing. It is kept, and written to files, but does not change what
-        an ensemble computes, which are scores. `EnsembleRanker` predicts by it.
+        :math:`e^s` of a Poisson or gamma loss, or nothing. It is kept, and written to files, but does not
+        change what an ensemble computes, which are scores. `EnsembleRanker` predicts by it.
     feature_names : sequence of str, length n_features, default=None
         The names of the columns of a data frame, in their order, each name once. None if they are not known.
     category_levels : mapping of int to tuple, default=None

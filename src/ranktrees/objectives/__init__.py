@@ -1,7 +1,7 @@
 """Objectives, which training minimises: start values, gradients and hessians.
 
 Pointwise objectives compare the score of a row with its own label (`SquaredError`, `AbsoluteError`,
-`Quantile`, `Poisson`, `Logistic`). Pairwise objectives compare the rows of a query with each other
+`Quantile`, `Poisson`, `Gamma`, `Logistic`). Pairwise objectives compare the rows of a query with each other
 (`RankNet`, `GBRank`, `LambdaMART`, `LambdaLoss`). Listwise objectives consider all rows of a query at once
 (`ListNet`, `XENDCG`, `QueryRMSE`). An objective of your own is a function (`Custom`) or a class
 (`Objective`). An objective is a plain value:
@@ -23,13 +23,14 @@ from ranktrees.objectives.custom import Custom
 from ranktrees.objectives.listwise import XENDCG, ListNet, QueryRMSE
 from ranktrees.objectives.named import as_objective
 from ranktrees.objectives.pairwise import GBRank, RankNet
-from ranktrees.objectives.pointwise import AbsoluteError, Logistic, Poisson, Quantile, SquaredError
+from ranktrees.objectives.pointwise import AbsoluteError, Gamma, Logistic, Poisson, Quantile, SquaredError
 
 __all__ = [
     "XENDCG",
     "AbsoluteError",
     "Custom",
     "GBRank",
+    "Gamma",
     "GradientCheck",
     "LambdaLoss",
     "LambdaMART",

@@ -69,7 +69,7 @@ class _MeasuredByFormula(_Measured):
 
     def _dcg(self, measure: Any) -> Pairs:
         grades = measure.gains_of(self.labels)
-        discounts = measures.discounts(self.longest, measure.discount)
+        discounts = measure.discounts_until(self.longest)
         if measure.name == "NDCG":
             ideals = np.empty(len(self.offsets) - 1)
             at = min(self.at, self.longest)
@@ -86,7 +86,7 @@ class _MeasuredByFormula(_Measured):
             return Pairs(lambdas.Pairs.SWAPS, grades, worth, unit=unit)
         return Pairs(lambdas.Pairs.SWAPS_AND_GAPS, grades, worth, (apart / unit).astype(np.float32), unit)
 
-    _ndcg = _dcg
+    _ndcg = _rbp = _dcg
 
     def _p(self, measure: Any) -> Pairs:
         worth = self._by_place()
@@ -124,6 +124,11 @@ class _MeasuredByFormula(_Measured):
 
     def _rr(self, measure: Any) -> Pairs:
         return Pairs(lambdas.Pairs.RR, measure.gains_of(self.labels), self._reciprocal_ranks())
+
+    def _success(self, measure: Any) -> Pairs:
+        worth = self._by_place()
+        worth[: self.at] = 1.0
+        return Pairs(lambdas.Pairs.RR, measure.gains_of(self.labels), worth)
 
     def _err(self, measure: Any) -> Pairs:
         stopping = np.minimum(measure.gains_of(self.labels), 1.0 - 2.0**-53)  # 1 could not be divided out
@@ -283,7 +288,10 @@ def _checked_propensities(propensities: ArrayLike) -> tuple[float, ...]:
 
 GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
-_FORMULAS = ("DCG", "NDCG", "ERR", "AP", "RR", "P", "R", "AUC", "TopAUC", "PairAccuracy", "KendallTau")
+_FORMULAS = (
+    *("DCG", "NDCG", "RBP", "ERR", "AP", "RR", "Success", "P", "R"),
+    *("AUC", "TopAUC", "PairAccuracy", "KendallTau"),
+)
 
 
 @dataclass(frozen=True)
@@ -296,14 +304,16 @@ class LambdaMART(OfPairs):
     that of the worse row, and ``sigma^2 * delta * rho * (1 - rho)`` to both hessians, where ``delta`` is the
     absolute change of the measure by the swap (`Measure.deltas`). With i ranked above j, ::
 
-        DCG, NDCG     |gain_i - gain_j| (discount_i - discount_j), over the ideal DCG @ k for NDCG
+        DCG, NDCG,    |gain_i - gain_j| (discount_i - discount_j), over the ideal DCG @ k for NDCG
+        RBP
         P, R          the same of relevant (1) or not (0), the discounts being 1 above the cutoff and
                       0 below; over k, or the number of relevant rows
         AUC           (j - i) over the number of pairs of a relevant and an irrelevant row
         ERR           |p_i - p_j| / (1 - p_i) * sum over r in i ... j - 1 of
                       reach_(r + 1) (1 / r - 1 / (r + 1)), with reach_r the probability that no row
                       above rank r stops the user: the quadratic algorithm
-        AP, RR        as ERR, a difference of two numbers that one walk down the ranking finds
+        AP, RR,       as ERR, a difference of two numbers that one walk down the ranking finds
+        Success
         TopAUC        as AP
         PairAccuracy, the change of the number of pairs in the right order less those in the wrong order,
         KendallTau    counted along the ranking, over that of all pairs, or of both square roots for tau-b
@@ -315,8 +325,8 @@ class LambdaMART(OfPairs):
     the mean NDCG, or minus the mean of another measure.
 
     If all scores of a query are equal, the query has no order yet, and all orders are taken to be equally
-    likely. The expectation over them is exact for DCG, NDCG, P, R and AUC. For other measures it is the mean
-    of 16 orders drawn at random.
+    likely. The expectation over them is exact for DCG, NDCG, RBP, P, R and AUC. For other measures it is the
+    mean of 16 orders drawn at random.
 
     If the ``positions`` at which rows were shown are given, labels are clicks, and a pair of a clicked row at
     position k and an unclicked row at position m is divided by ``t+[k] t-[m]``. This is unbiased LambdaMART.
@@ -456,7 +466,7 @@ class LambdaMART(OfPairs):
                 "this measure is of the rows of all queries together; expected a mean over queries, such as "
                 f"'auc': pass scoring={measure!r} to stop by this one"
             )
-        if measure.name in ("P", "R") and measure.parameters.get("at", 1) is None:
+        if measure.name in ("P", "R", "Success") and measure.parameters.get("at", 1) is None:
             raise ValueError(
                 f"measure={measure!r} is the same for every order of the rows: give it a cutoff, such as "
                 f"{measure!r} @ 10"

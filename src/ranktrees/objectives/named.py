@@ -11,7 +11,7 @@ from ranktrees.objectives.by_measure import LambdaLoss, LambdaMART
 from ranktrees.objectives.custom import Custom
 from ranktrees.objectives.listwise import XENDCG, ListNet, QueryRMSE
 from ranktrees.objectives.pairwise import GBRank, RankNet
-from ranktrees.objectives.pointwise import AbsoluteError, Logistic, Poisson, Quantile, SquaredError
+from ranktrees.objectives.pointwise import AbsoluteError, Gamma, Logistic, Poisson, Quantile, SquaredError
 
 
 def as_objective(objective: str | Objective | Callable[..., Any], **parameters: Any) -> Objective:
@@ -20,10 +20,10 @@ def as_objective(objective: str | Objective | Callable[..., Any], **parameters: 
     Parameters
     ----------
     objective : str, Objective or callable
-        One of ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"logistic"``,
-        ``"ranknet"``, ``"gbrank"``, ``"lambdamart"``, ``"lambdaloss"``, ``"listnet"``, ``"xendcg"`` and
-        ``"query_rmse"``, an objective, which is returned with the given parameters changed, or a function of
-        (labels, scores, offsets), see `Custom`.
+        One of ``"squared_error"``, ``"absolute_error"``, ``"quantile"``, ``"poisson"``, ``"gamma"``,
+        ``"logistic"``, ``"ranknet"``, ``"gbrank"``, ``"lambdamart"``, ``"lambdaloss"``, ``"listnet"``,
+        ``"xendcg"`` and ``"query_rmse"``, an objective, which is returned with the given parameters changed,
+        or a function of (labels, scores, offsets), see `Custom`.
     **parameters
         The parameters of the objective.
 
@@ -78,6 +78,7 @@ BY_NAME = {
         AbsoluteError,
         Quantile,
         Poisson,
+        Gamma,
         Logistic,
         RankNet,
         GBRank,

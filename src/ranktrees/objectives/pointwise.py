@@ -198,8 +198,24 @@ def _quantile(prepared: PreparedObjective, quantile: float) -> float:
     return float(value[0])
 
 
+class _LogLink(Objective):
+    """The base of objectives whose predictions are ``e^score``: training starts from the log of the mean."""
+
+    def _start(self, prepared: PreparedObjective) -> float:
+        mean = prepared._weighted_mean(prepared.labels)
+        if not mean > 0:
+            raise ValueError(
+                f"y is 0 in every row of positive sample_weight: the {self.name} objective needs a positive "
+                "label"
+            )
+        return losses.natural_log(mean)
+
+    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
+        return _elementwise(losses.exponentials, scores)
+
+
 @dataclass(frozen=True)
-class Poisson(Objective):
+class Poisson(_LogLink):
     """Poisson regression for counts, with the log link: ``loss = e^score - label * score``.
 
     The gradient is ``e^score - label`` and the hessian is ``e^score``. Training starts from the logarithm of
@@ -243,16 +259,47 @@ class Poisson(Objective):
         kernels = losses.poisson_gradients, losses.poisson_losses
         return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
-    def _start(self, prepared: PreparedObjective) -> float:
-        mean = prepared._weighted_mean(prepared.labels)
-        if not mean > 0:
-            raise ValueError(
-                "y is 0 in every row of positive sample_weight: the poisson objective needs a positive label"
-            )
-        return losses.natural_log(mean)
 
-    def inverse_link(self, scores: np.ndarray) -> np.ndarray:
-        return _elementwise(losses.exponentials, scores)
+@dataclass(frozen=True)
+class Gamma(_LogLink):
+    """Gamma regression for positive amounts, with the log link: ``loss = label * e^-score + score``.
+
+    The gradient is ``1 - label * e^-score`` and the hessian is ``label * e^-score``. Training starts from the
+    logarithm of the mean label. The loss is half the gamma deviance, without the terms that depend on the
+    label only: errors count in relation to the label. Predictions are ``e^score``.
+
+    References
+    ----------
+    McCullagh and Nelder, *Generalized Linear Models*, 1989, chapter 8.
+
+    Examples
+    --------
+    >>> prepared = Gamma().prepare(np.array([1.0, 3.0]), None, np.array([0, 2]))
+    >>> Gamma().inverse_link(np.array([prepared.start()]))
+    array([2.])
+    >>> Gamma().check_labels(np.array([1.0, 0.0]))
+    Traceback (most recent call last):
+    ValueError: y has the label 0, but the gamma objective learns amounts: labels > 0
+    """
+
+    name: ClassVar[str] = "gamma"
+
+    def check_labels(self, labels: np.ndarray) -> None:
+        if not labels.min(initial=np.inf) > 0:
+            raise ValueError(
+                f"y has the label {labels.min():g}, but the gamma objective learns amounts: labels > 0"
+            )
+
+    def prepare(
+        self,
+        labels: np.ndarray,
+        weights: np.ndarray | None,
+        offsets: np.ndarray,
+        n_threads: int = 1,
+        share: Share = ALL_ROWS,
+    ) -> PreparedObjective:
+        kernels = losses.gamma_gradients, losses.gamma_losses
+        return _Pointwise(self, labels, weights, offsets, n_threads, share, kernels)
 
 
 @dataclass(frozen=True)

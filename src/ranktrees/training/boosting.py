@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ranktrees.growing.grower import TreeGrower
     from ranktrees.growing.grown import Grown
     from ranktrees.measures.base import Measure
-    from ranktrees.measures.compiled import PreparedCompiledMeasure
     from ranktrees.model.ensemble import Ensemble
     from ranktrees.objectives.base import Link, PreparedObjective
     from ranktrees.processes.communicator import Communicator
@@ -64,7 +63,7 @@ class FollowedRows:
         self.n_threads = threads_for(n_threads, 16 * scores.size)
 
     @cached_property
-    def prepared_measure(self) -> PreparedCompiledMeasure:
+    def prepared_measure(self) -> Any:
         """The measure, prepared for these rows."""
         data = self.data
         rows = data.labels, data.offsets, data.weights
@@ -97,7 +96,7 @@ def boost(
     prepared: PreparedObjective,
     train: FollowedRows,
     *,
-    learning_rate: float,
+    learning_rate: float | np.ndarray,
     rounds: range,
     sampler: RowSampler,
     seed: int,
@@ -121,7 +120,7 @@ def boost(
         Has ``gradients(scores, gradients, hessians, iteration)``.
     train : FollowedRows
         Boosting starts from its ``scores``, and updates them in place.
-    learning_rate : float
+    learning_rate : float, or ndarray of one for each round from 0 on
     rounds : range
         The numbers of the rounds to add, from 0 for a new model.
     sampler : RowSampler
@@ -153,7 +152,7 @@ def boost(
     train_scores, validation_scores : lists of float
         After each round.
     """
-    scores = train.scores
+    scores, rates = train.scores, np.broadcast_to(learning_rate, rounds.stop)
     one_hessian = prepared.one_hessian and sampler.takes_all
     gradients, hessians = np.empty(scores.shape), np.empty(1 if one_hessian else scores.shape)
     of_classes = [np.atleast_2d(each) for each in (scores, gradients, hessians)]
@@ -186,7 +185,7 @@ def boost(
                 monotone = grower.constraints.monotone
                 values = quantile_values(grown, train, leaf_quantile, n_threads, monotone, left_out)
             nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
-            weight = learning_rate
+            weight = float(rates[iteration])
             if step is not None:
                 tree_scores = np.zeros(len(step_rows.scores))
                 step_rows.add(tree_scores, grown, values, mapper, nodes)

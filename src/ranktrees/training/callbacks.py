@@ -41,7 +41,9 @@ class Progress:
 
 
 class EarlyStopping:
-    """Stop when the validation score has not risen by more than ``tol`` for ``n_iter_no_change`` rounds.
+    """Stop when the score has not risen by more than ``tol`` for ``n_iter_no_change`` rounds.
+
+    It is that of the validation rows or, if there are none, of the training rows.
 
     Parameters
     ----------
@@ -50,12 +52,12 @@ class EarlyStopping:
     tol : float
         The amount by which a score has to exceed the best one to count as an improvement.
     scores : sequence of float
-        The validation scores after each of the trees that exist already.
+        The scores after each of the trees that exist already.
 
     Attributes
     ----------
     best_iteration : int
-        The number of trees with which the validation score was best; of equal scores, the first. It is 0 as
+        The number of trees with which the score was best; of equal scores, the first. It is 0 as
         long as no score was defined.
     """
 
@@ -73,7 +75,8 @@ class EarlyStopping:
             self.best_score, self.best_iteration = score, iteration
 
     def __call__(self, progress: Progress) -> bool:
-        self._follow(progress.iteration, progress.validation_score)
+        score = progress.train_score if progress.validation_score is None else progress.validation_score
+        self._follow(progress.iteration, score)
         return progress.iteration - self.best_iteration >= self.n_iter_no_change
 
 

@@ -36,7 +36,7 @@ def refit_leaves(
     train: FollowedRows,
     *,
     first: int = 0,
-    learning_rate: float,
+    learning_rate: float | np.ndarray,
     l2_regularization: float = 0.0,
     leaf_quantile: float | None = None,
     step: Callable[..., float] | None = None,
@@ -59,7 +59,7 @@ def refit_leaves(
         The rows, the loss to reduce on them, and the scores to start from, which are updated in place.
     first : int, default=0
         The number of trees that stay as they are. The scores to start from are those of these trees.
-    learning_rate : float
+    learning_rate : float, or ndarray of one for each new tree
         The factor :math:`\eta` of the new values.
     l2_regularization : float, default=0.0
         The term :math:`\lambda` in the denominator.
@@ -80,6 +80,7 @@ def refit_leaves(
     Ensemble
     """
     data, scores = train.data, train.scores
+    rates = np.broadcast_to(learning_rate, len(ensemble) - first)
     nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
     row_weights = np.ones(len(scores)) if data.weights is None else data.weights
@@ -97,7 +98,7 @@ def refit_leaves(
         new = grown.values
         if leaf_quantile is not None:
             new = quantile_values(grown, train, leaf_quantile, n_threads)
-        weight = learning_rate
+        weight = float(rates[t - first])
         if step is not None:
             tree_scores = np.zeros(len(scores))
             grown.add(new, tree_scores)

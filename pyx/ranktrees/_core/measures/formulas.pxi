@@ -6,14 +6,16 @@
 # what `Above` holds. For a tie of one row it is the plain textbook formula. If the order of equal scores is
 # settled beforehand (`ties` other than AVERAGE), every tie has one row.
 
-cpdef enum Formula:  # those up to R use only the rows above the cutoff
+cpdef enum Formula:  # those up to R_PRECISION use only the rows above the cutoff
     DCG
     NDCG
     ERR
     AP
     RR
+    SUCCESS
     P
     R
+    R_PRECISION
     PAUC
     PAIR_ACCURACY
     KENDALL_TAU
@@ -36,7 +38,7 @@ cdef struct Task:
     const double* discounts  # DCG and NDCG only: one per rank up to the cutoff
 
 cdef struct Above:
-    double found    # AP, PAUC: the number of relevant rows; RR: above 0 once there is one; else not set
+    double found    # AP, PAUC: the number of relevant rows; RR, SUCCESS: above 0 if there is one; else unset
     double survive  # ERR only: the probability that a user gets past these rows
 
 cdef enum:
@@ -186,7 +188,10 @@ cdef inline double ap(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const 
 
 cdef inline double rr(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const Task* task,
                       Above* above) noexcept nogil:
-    """In the first tie with relevant rows, sum over ranks P(the first relevant row is here) / rank."""
+    """In the first tie with relevant rows, sum over ranks P(the first relevant row is here) / rank.
+
+    For SUCCESS it is P(the first relevant row is above the cutoff).
+    """
     cdef Py_ssize_t i
     cdef double total = 0.0, none_yet = 1.0, hits, hit
     if above.found > 0.0:
@@ -198,7 +203,7 @@ cdef inline double rr(const Row* rows, Py_ssize_t start, Py_ssize_t stop, const 
             total += none_yet * hit / <double>(i + 1)
             none_yet *= 1.0 - hit
     above.found = hits
-    return total
+    return total if task.formula == RR else 1.0 - none_yet
 
 
 cdef inline double hits_at(const Row* rows, Py_ssize_t start, Py_ssize_t stop,
@@ -234,7 +239,7 @@ cdef inline double part(const Row* rows, Py_ssize_t start, Py_ssize_t stop, cons
         return err(rows, start, stop, task, above, passing)
     if task.formula == AP:
         return ap(rows, start, stop, task, above)
-    if task.formula == RR:
+    if task.formula == RR or task.formula == SUCCESS:
         return rr(rows, start, stop, task, above)
     return hits_at(rows, start, stop, task)
 
@@ -268,7 +273,7 @@ cdef double divisor(const Row* rows, Py_ssize_t n, const Task* task, Row* spare)
         by = <double>(task.at - task.low) * total if task.at > task.low else 0.0
     elif task.formula == NDCG:
         by = ideal_dcg(rows, n, task, spare) if total > 0.0 else 0.0
-    elif task.formula == AP or task.formula == R:
+    elif task.formula == AP or task.formula == R or task.formula == R_PRECISION:
         by = total
     elif task.formula == P:
         by = <double>task.at
@@ -291,6 +296,8 @@ cdef Task task_of_query(const Task* task, const Row* rows, Py_ssize_t n) noexcep
         of_query.at = n
     if of_query.formula == PAUC:
         of_query.at = min(of_query.at, n - <int64_t>sum_gains(rows, 0, n))
+    elif of_query.formula == R_PRECISION:
+        of_query.at = <int64_t>sum_gains(rows, 0, n)
     return of_query
 
 

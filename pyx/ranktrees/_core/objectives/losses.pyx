@@ -178,6 +178,41 @@ def poisson_losses(
         losses[i] = weight * (portable_exp(scores[i]) - labels[i] * scores[i])
 
 
+def gamma_gradients(
+    const label_t[::1] labels,   # IN   above 0
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double[::1] gradients,       # OUT
+    double[::1] hessians,        # OUT
+    int n_threads,
+):
+    """loss = label * e^-score + score."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight, ratio
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        ratio = labels[i] * portable_exp(-scores[i])
+        gradients[i] = weight * (1.0 - ratio)
+        hessians[i] = weight * ratio
+
+
+def gamma_losses(
+    const label_t[::1] labels,   # IN   above 0
+    const double[::1] weights,   # IN   or None
+    const double[::1] scores,    # IN
+    double[::1] losses,          # OUT
+    int n_threads,
+):
+    """loss = label * e^-score + score."""
+    cdef int64_t n = scores.shape[0], i
+    cdef bint weighted = weights is not None
+    cdef double weight
+    for i in prange(n, nogil=True, num_threads=n_threads, use_threads_if=n_threads > 1, schedule="static"):
+        weight = weights[i] if weighted else 1.0
+        losses[i] = weight * (labels[i] * portable_exp(-scores[i]) + scores[i])
+
+
 def logistic_gradients(
     const label_t[::1] labels,   # IN   in [0, 1]
     const double[::1] weights,   # IN   or None
