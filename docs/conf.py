@@ -26,6 +26,7 @@ extensions = [
     "myst_parser",
     "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
+    "drawn_tables",
     "mathml",
     "papers",
     "parameter_groups",
