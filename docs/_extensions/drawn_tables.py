@@ -63,7 +63,9 @@ def draw(rows, bold, columns, *, dots=False, log=False, salt=""):
         panels = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
         for axes, column, numbers in zip(panels, columns, values, strict=True):
             title = head[column]
-            axes.set_title(title if len(title) < 90 / len(columns) else title.replace(", ", ",\n").replace(": ", ":\n"))
+            axes.set_title(
+                title if len(title) < 90 / len(columns) else title.replace(", ", ",\n").replace(": ", ":\n")
+            )
             there = [(place, numbers[k]) for place, k in enumerate(used) if numbers[k] is not None]
             colors = [OURS if ours[place] else THEIRS for place, _ in there]
             places, shown = zip(*there, strict=True)
@@ -76,7 +78,9 @@ def draw(rows, bold, columns, *, dots=False, log=False, salt=""):
                 for place, value in there:
                     text = _NUMBER.match(rows[used[place]][column])[0]
                     text = f"{value:,.0f}" if "e" in text else text
-                    axes.annotate(text, (value, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
+                    axes.annotate(
+                        text, (value, place), (3, 0), textcoords="offset points", va="center", fontsize=8
+                    )
                 axes.margins(x=0.2)
                 axes.set_xticks([], [])
                 axes.xaxis.set_minor_locator(mpl.ticker.NullLocator())
@@ -87,7 +91,9 @@ def draw(rows, bold, columns, *, dots=False, log=False, salt=""):
         figure.savefig(file, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = file.getvalue()
     svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', "", svg[svg.index("<svg") :], count=1)
-    return re.sub(r"#000000|(?<=fill: )black", "currentColor", svg)  # as the text around it, on dark pages too
+    return re.sub(
+        r"#000000|(?<=fill: )black", "currentColor", svg
+    )  # as the text around it, on dark pages too
 
 
 class DrawTables(SphinxTransform):
