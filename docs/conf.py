@@ -7,6 +7,7 @@ from pathlib import Path
 os.environ.setdefault("MPLBACKEND", "Agg")
 sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
 
+from docutils import nodes
 from sklearn.base import BaseEstimator
 from sphinx_gallery.sorting import ExplicitOrder
 from story import SECTIONS
@@ -51,6 +52,7 @@ copybutton_prompt_is_regexp = True
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+toc_object_entries_show_parents = "hide"
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autosummary_generate = True
@@ -121,5 +123,14 @@ def keep_first_line(app, what, name, obj, options, lines):
         lines[:0] = ["..", ""]  # an empty comment
 
 
+def trim(app, doctree):
+    """Examples in Markdown end with an empty line, for the tests, which readers need not see."""
+    for block in doctree.findall(nodes.literal_block):
+        if block.rawsource == block.astext():
+            block.rawsource = block.rawsource.rstrip()
+            block[:] = [nodes.Text(block.rawsource)]
+
+
 def setup(app):
+    app.connect("doctree-read", trim)
     app.connect("autodoc-process-docstring", keep_first_line, priority=100)
