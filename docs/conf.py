@@ -1,5 +1,6 @@
 """Sphinx configuration: ``sphinx-build -W --keep-going docs docs/_build/html``."""
 
+import importlib
 import os
 import sys
 from pathlib import Path
@@ -81,6 +82,12 @@ napoleon_type_aliases = {
     "RandomState": ":class:`~numpy.random.RandomState`",
     "ndarray": ":class:`~numpy.ndarray`",
     "path-like": ":class:`path-like <os.PathLike>`",
+    **{
+        name: f":class:`~ranktrees.{module}.{name}`"
+        for module in ("evaluation", "inspection", "measures", "model", "objectives", "processes")
+        for name in importlib.import_module(f"ranktrees.{module}").__all__
+        if name[:1].isupper() and not name.isupper() and not hasattr(ranktrees, name)
+    },
 }
 
 # The inventory of each site, or, where the network does not reach it, the names that these pages use.

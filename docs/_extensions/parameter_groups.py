@@ -104,7 +104,8 @@ def shorten(app, what, name, obj, options, signature, returned):
 
 
 def setup(app):
-    app.config.napoleon_custom_sections = [(heading, "params_style") for heading in GROUPS]
+    # Attributes, too: Napoleon's own form of them loses the underscore at the end of a name.
+    app.config.napoleon_custom_sections = [(heading, "params_style") for heading in (*GROUPS, "Attributes")]
     app.connect("autodoc-process-docstring", group, priority=90)
     app.connect("autodoc-process-signature", shorten)
     return {"parallel_read_safe": True}
