@@ -31,9 +31,13 @@ from ranktrees.displays import PositionBiasDisplay
 from ranktrees.inspection import position_bias
 
 SEED = 0  # another number draws other data
-X, y, qid = make_ranking(500, rows_per_query=20, n_features=20, random_state=SEED, return_X_y_qid=True)
+X, y, qid = make_ranking(
+    500, rows_per_query=20, n_features=20, random_state=SEED, return_X_y_qid=True
+)
 few, train, test = qid < 8, qid < 200, qid >= 200
-first = LambdaMARTRanker(max_iter=20, random_state=0).fit(X[few], y[few], qid=qid[few])
+first = LambdaMARTRanker(max_iter=20, random_state=0).fit(
+    X[few], y[few], qid=qid[few]
+)
 scores = first.predict(X[train])
 rng = np.random.default_rng(SEED)
 sessions = []
@@ -41,7 +45,12 @@ for number in range(8):
     shown_by = scores + 0.5 * scores.std() * rng.normal(size=len(scores))
     drawn = make_clicks(y[train], shown_by, qid=qid[train], random_state=rng)
     session = drawn.qid + 200 * number
-    columns = {"session": session, "row": drawn.rows, "position": drawn.position, "clicked": drawn.target}
+    columns = {
+        "session": session,
+        "row": drawn.rows,
+        "position": drawn.position,
+        "clicked": drawn.target,
+    }
     sessions.append(pd.DataFrame(columns))
 log = pd.concat(sessions, ignore_index=True)
 log.head()
@@ -51,11 +60,19 @@ log.head()
 # other rows, not on the position alone. This is the *cascade* model (Craswell et al. 2008). The same
 # sessions, with such users:
 
-attraction = 0.1 + 0.9 * (2.0**y - 1) / (2.0 ** y.max() - 1)  # the one that make_clicks has by default
+attraction = 0.1 + 0.9 * (2.0**y - 1) / (
+    2.0 ** y.max() - 1
+)  # the one that make_clicks has by default
 liked = pd.Series(rng.random(len(log)) < attraction[log["row"]])
 log["reached"] = liked.groupby(log["session"]).cumsum() - liked == 0
 log["cascade"] = (liked & log["reached"]).astype(int)
-print(log.groupby("session")[["clicked", "cascade"]].sum().mean().round(2).to_string())
+print(
+    log.groupby("session")[["clicked", "cascade"]]
+    .sum()
+    .mean()
+    .round(2)
+    .to_string()
+)
 
 # %%
 # Position bias
@@ -67,7 +84,9 @@ by_position = log.assign(liked=attraction[log["row"]]).groupby("position")
 table = by_position[["clicked", "cascade", "liked", "reached"]].mean()
 print(table.round(3))
 figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
-table[["liked", "clicked", "cascade"]].plot(ax=axes, marker="o", xlabel="position", ylabel="share of rows")
+table[["liked", "clicked", "cascade"]].plot(
+    ax=axes, marker="o", xlabel="position", ylabel="share of rows"
+)
 plt.show()
 
 # %%
@@ -80,19 +99,33 @@ plt.show()
 
 
 settings = {"learning_rate": 0.1, "max_iter": 60, "random_state": 0}
-X_log, session, position = X[log["row"]], log["session"].to_numpy(), log["position"].to_numpy()
+X_log, session, position = (
+    X[log["row"]],
+    log["session"].to_numpy(),
+    log["position"].to_numpy(),
+)
 truth = {"clicked": 1 / np.arange(1, 11), "cascade": table["reached"].to_numpy()}
 corrected = {}
-figure, both = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout="constrained")
+figure, both = plt.subplots(
+    1, 2, figsize=(9, 3.5), sharey=True, layout="constrained"
+)
 for (users, true), axes in zip(truth.items(), both, strict=True):
-    ranker = LambdaMARTRanker(**settings).fit(X_log, log[users], qid=session, position=position)
+    ranker = LambdaMARTRanker(**settings).fit(
+        X_log, log[users], qid=session, position=position
+    )
     PositionBiasDisplay.from_estimator(ranker, ax=axes)
     axes.plot(np.arange(1, 11), true, color="grey", linestyle=":", label="truth")
     axes.set_title(f"users: {users}")
     axes.legend()
     corrected[users] = ranker
 plt.show()
-print(position_bias(corrected["clicked"]).to_frame().assign(truth=truth["clicked"]).round(2).T)
+print(
+    position_bias(corrected["clicked"])
+    .to_frame()
+    .assign(truth=truth["clicked"])
+    .round(2)
+    .T
+)
 
 # %%
 # The ways around it
@@ -112,9 +145,13 @@ print(position_bias(corrected["clicked"]).to_frame().assign(truth=truth["clicked
 def pairs_of(clicked, above=False):
     """Pair each clicked row with those of its session that were not, perhaps only with those above it."""
     found = []
-    for rows in np.split(np.arange(len(log)), np.flatnonzero(np.diff(session)) + 1):
+    for rows in np.split(
+        np.arange(len(log)), np.flatnonzero(np.diff(session)) + 1
+    ):
         won, lost = rows[clicked[rows] == 1], rows[clicked[rows] == 0]
-        pairs = np.stack(np.meshgrid(won, lost, indexing="ij"), axis=-1).reshape(-1, 2)
+        pairs = np.stack(np.meshgrid(won, lost, indexing="ij"), axis=-1).reshape(
+            -1, 2
+        )
         found.append(pairs[pairs[:, 1] < pairs[:, 0]] if above else pairs)
     return np.concatenate(found)
 
@@ -131,9 +168,13 @@ def ways(users):
     )
     classifier = HistGBRTClassifier(**settings).fit(with_position, target)
     return {
-        "clicks": LambdaMARTRanker(**settings).fit(X_log, target, qid=session).predict(X[test]),
+        "clicks": LambdaMARTRanker(**settings)
+        .fit(X_log, target, qid=session)
+        .predict(X[test]),
         "position": corrected[users].predict(X[test]),
-        "propensities": known.fit(X_log, target, qid=session, position=position).predict(X[test]),
+        "propensities": known.fit(
+            X_log, target, qid=session, position=position
+        ).predict(X[test]),
         "pairs": by_pairs.predict(X[test]),
         "feature": with_feature[users].predict(at_position(1)),
         "feature, classifier": classifier.predict_proba(at_position(1))[:, 1],
@@ -147,10 +188,17 @@ def at_position(k):
 
 with_position = np.column_stack([X_log, position])
 with_feature = {
-    users: LambdaMARTRanker(**settings).fit(with_position, log[users], qid=session) for users in truth
+    users: LambdaMARTRanker(**settings).fit(
+        with_position, log[users], qid=session
+    )
+    for users in truth
 }
 scores = {users: ways(users) for users in truth}
-labels = LambdaMARTRanker(**settings).fit(X[train], y[train], qid=qid[train]).predict(X[test])
+labels = (
+    LambdaMARTRanker(**settings)
+    .fit(X[train], y[train], qid=qid[train])
+    .predict(X[test])
+)
 before = first.predict(X[test])
 
 # %%
@@ -162,10 +210,14 @@ before = first.predict(X[test])
 comparisons = {}
 for users in truth:
     of_users = scores[users] | {"first ranker": before, "labels": labels}
-    comparisons[users] = compare_to_baseline(y[test], of_users, "clicks", qid=qid[test], measure="ndcg@10")
+    comparisons[users] = compare_to_baseline(
+        y[test], of_users, "clicks", qid=qid[test], measure="ndcg@10"
+    )
     print(f"users: {users}\n{comparisons[users]}\n")
 
-figure, both = plt.subplots(1, 2, figsize=(10, 3.5), sharex=True, layout="constrained")
+figure, both = plt.subplots(
+    1, 2, figsize=(10, 3.5), sharex=True, layout="constrained"
+)
 for (users, comparison), axes in zip(comparisons.items(), both, strict=True):
     comparison.plot(ax=axes)
     axes.set_title(f"users: {users}")
@@ -202,8 +254,14 @@ plt.show()
 
 measure = as_measure("ndcg@10")
 for users, ranker in with_feature.items():
-    values = {k: measure(y[test], ranker.predict(at_position(k)), qid=qid[test]) for k in (1, 2, 5, 10)}
-    print(f"{users:8}", "  ".join(f"at {k}: {value:.4f}" for k, value in values.items()))
+    values = {
+        k: measure(y[test], ranker.predict(at_position(k)), qid=qid[test])
+        for k in (1, 2, 5, 10)
+    }
+    print(
+        f"{users:8}",
+        "  ".join(f"at {k}: {value:.4f}" for k, value in values.items()),
+    )
 
 # %%
 # A way that turns rankings over
@@ -214,8 +272,12 @@ for users, ranker in with_feature.items():
 
 for users in truth:
     pairs = pairs_of(log[users].to_numpy(), above=True)
-    skipped = LambdaMARTRanker("ranknet", **settings).fit(X_log, pairs=pairs, qid=session)
-    print(f"{users:8} NDCG@10 {measure(y[test], skipped.predict(X[test]), qid=qid[test]):.4f}")
+    skipped = LambdaMARTRanker("ranknet", **settings).fit(
+        X_log, pairs=pairs, qid=session
+    )
+    print(
+        f"{users:8} NDCG@10 {measure(y[test], skipped.predict(X[test]), qid=qid[test]):.4f}"
+    )
 
 # %%
 # What clicks cannot tell
@@ -226,9 +288,18 @@ for users in truth:
 
 drawn = make_clicks(y[test], before, qid=qid[test], n_sessions=5, random_state=0)
 judged = scores["clicked"] | {"first ranker": before, "labels": labels}
-by_clicks = {name: measure(drawn.target, found[drawn.rows], qid=drawn.qid) for name, found in judged.items()}
-by_labels = {name: measure(y[test], found, qid=qid[test]) for name, found in judged.items()}
-print(pd.DataFrame({"NDCG@10 of clicks": by_clicks, "of labels": by_labels}).round(4))
+by_clicks = {
+    name: measure(drawn.target, found[drawn.rows], qid=drawn.qid)
+    for name, found in judged.items()
+}
+by_labels = {
+    name: measure(y[test], found, qid=qid[test]) for name, found in judged.items()
+}
+print(
+    pd.DataFrame({"NDCG@10 of clicks": by_clicks, "of labels": by_labels}).round(
+        4
+    )
+)
 
 # %%
 # What to do

@@ -37,7 +37,14 @@ from ranktrees import (
     score_curves,
 )
 
-X, y, qid = make_ranking(240, "web", rows_per_query=25, n_features=12, random_state=0, return_X_y_qid=True)
+X, y, qid = make_ranking(
+    240,
+    "web",
+    rows_per_query=25,
+    n_features=12,
+    random_state=0,
+    return_X_y_qid=True,
+)
 frame = pd.DataFrame(X, columns=[f"f{column}" for column in range(12)])
 site = np.random.default_rng(0).integers(5, size=len(y))
 frame["site"] = pd.Categorical(np.array(["de", "es", "fr", "it", "uk"])[site])
@@ -58,9 +65,13 @@ def run(script, library):
         print(f"{library} is not installed: not run")
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of what other versions of the library will do
+        warnings.simplefilter(
+            "ignore"
+        )  # of what other versions of the library will do
         name, boosters[name], scores[name] = script()
-    print(f"{name}: {len(scores[name])} scores, the first is {scores[name][0]:.4f}")
+    print(
+        f"{name}: {len(scores[name])} scores, the first is {scores[name][0]:.4f}"
+    )
 
 
 # %%
@@ -73,7 +84,11 @@ def lightgbm_estimator():
     import lightgbm
 
     ranker = lightgbm.LGBMRanker(
-        n_estimators=200, num_leaves=15, label_gain=[0, 1, 3, 7, 15], random_state=0, verbose=-1
+        n_estimators=200,
+        num_leaves=15,
+        label_gain=[0, 1, 3, 7, 15],
+        random_state=0,
+        verbose=-1,
     )
     ranker.fit(
         frame[train],
@@ -100,11 +115,20 @@ def lightgbm_booster():
     other_rows = rows.create_valid(frame[vali], y[vali], group=np.full(60, 25))
     history = {}
     booster = lightgbm.train(
-        {"objective": "lambdarank", "metric": "ndcg", "eval_at": [10], "num_leaves": 15, "verbose": -1},
+        {
+            "objective": "lambdarank",
+            "metric": "ndcg",
+            "eval_at": [10],
+            "num_leaves": 15,
+            "verbose": -1,
+        },
         rows,
         num_boost_round=200,
         valid_sets=[other_rows],
-        callbacks=[lightgbm.early_stopping(30, verbose=False), lightgbm.record_evaluation(history)],
+        callbacks=[
+            lightgbm.early_stopping(30, verbose=False),
+            lightgbm.record_evaluation(history),
+        ],
     )
     return "lightgbm.train", booster, booster.predict(frame[test])
 
@@ -125,17 +149,32 @@ ranker = LambdaMARTRanker(
     random_state=0,
 )
 ranker.fit(
-    frame[train], y[train], group=sizes, eval_set=[(frame[vali], y[vali])], eval_group=[np.full(60, 25)]
+    frame[train],
+    y[train],
+    group=sizes,
+    eval_set=[(frame[vali], y[vali])],
+    eval_group=[np.full(60, 25)],
 )
 scores["ranktrees"] = ranker.predict(frame[test])
 print(f"best_iteration_ {ranker.best_iteration_} of {ranker.n_iter_}")
-print("evals_result_ is validation_score_:", ranker.validation_score_[:3].round(4), "...")
+print(
+    "evals_result_ is validation_score_:",
+    ranker.validation_score_[:3].round(4),
+    "...",
+)
 
 # %%
 # A query id for each row is safer than sizes: the rows may then come in any order. The model is the same.
 
 by_id = LambdaMARTRanker(**ranker.get_params())
-by_id.fit(frame[train], y[train], qid=qid[train], X_val=frame[vali], y_val=y[vali], qid_val=qid[vali])
+by_id.fit(
+    frame[train],
+    y[train],
+    qid=qid[train],
+    X_val=frame[vali],
+    y_val=y[vali],
+    qid_val=qid[vali],
+)
 print("the same bytes:", by_id.ensemble_ == ranker.ensemble_)
 
 # %%
@@ -147,18 +186,34 @@ print("the same bytes:", by_id.ensemble_ == ranker.ensemble_)
 def xgboost_booster():
     import xgboost
 
-    rows = xgboost.DMatrix(frame[train], y[train], qid=qid[train], enable_categorical=True)
-    other_rows = xgboost.DMatrix(frame[vali], y[vali], qid=qid[vali], enable_categorical=True)
+    rows = xgboost.DMatrix(
+        frame[train], y[train], qid=qid[train], enable_categorical=True
+    )
+    other_rows = xgboost.DMatrix(
+        frame[vali], y[vali], qid=qid[vali], enable_categorical=True
+    )
     booster = xgboost.train(
-        {"objective": "rank:ndcg", "eval_metric": "ndcg@10", "eta": 0.1, "max_depth": 4, "seed": 0},
+        {
+            "objective": "rank:ndcg",
+            "eval_metric": "ndcg@10",
+            "eta": 0.1,
+            "max_depth": 4,
+            "seed": 0,
+        },
         rows,
         num_boost_round=200,
         evals=[(other_rows, "vali")],
         early_stopping_rounds=30,
         verbose_eval=False,
     )
-    booster = booster[: booster.best_iteration + 1]  # the trees after the best are kept otherwise
-    return "xgboost.train", booster, booster.predict(xgboost.DMatrix(frame[test], enable_categorical=True))
+    booster = booster[
+        : booster.best_iteration + 1
+    ]  # the trees after the best are kept otherwise
+    return (
+        "xgboost.train",
+        booster,
+        booster.predict(xgboost.DMatrix(frame[test], enable_categorical=True)),
+    )
 
 
 run(xgboost_booster, "xgboost")
@@ -178,7 +233,11 @@ like_xgboost = LambdaMARTRanker(
     random_state=0,
 )
 like_xgboost.fit(
-    frame[train], y[train], qid=qid[train], eval_set=[(frame[vali], y[vali])], eval_qid=[qid[vali]]
+    frame[train],
+    y[train],
+    qid=qid[train],
+    eval_set=[(frame[vali], y[vali])],
+    eval_qid=[qid[vali]],
 )
 scores["ranktrees, as XGBoost"] = like_xgboost.predict(frame[test])
 print(f"{len(like_xgboost.ensemble_)} trees kept of {like_xgboost.n_iter_}")
@@ -192,7 +251,9 @@ print(f"{len(like_xgboost.ensemble_)} trees kept of {like_xgboost.n_iter_}")
 def catboost_pool():
     import catboost
 
-    numbers = pd.get_dummies(frame, dtype=float)  # since a model with categories cannot be moved
+    numbers = pd.get_dummies(
+        frame, dtype=float
+    )  # since a model with categories cannot be moved
     rows = catboost.Pool(numbers[train], y[train], group_id=qid[train])
     other_rows = catboost.Pool(numbers[vali], y[vali], group_id=qid[vali])
     model = catboost.CatBoost(
@@ -218,18 +279,34 @@ run(catboost_pool, "catboost")
 # ``cat_features``: those of a data frame are known by their type.
 
 like_catboost = LambdaMARTRanker(
-    noise=1.0, measure="ndcg.catboost@10", gain="exp2", max_iter=60, learning_rate=0.1, random_state=0
+    noise=1.0,
+    measure="ndcg.catboost@10",
+    gain="exp2",
+    max_iter=60,
+    learning_rate=0.1,
+    random_state=0,
 )
-like_catboost.fit(frame[train], y[train], qid=qid[train], X_val=frame[vali], y_val=y[vali], qid_val=qid[vali])
+like_catboost.fit(
+    frame[train],
+    y[train],
+    qid=qid[train],
+    X_val=frame[vali],
+    y_val=y[vali],
+    qid_val=qid[vali],
+)
 scores["ranktrees, as CatBoost"] = like_catboost.predict(frame[test])
 print(f"{len(like_catboost.ensemble_)} trees; gains of the category:", end=" ")
-print(f"{dict(zip(frame, like_catboost.feature_importances_, strict=True))['site']:.3f}")
+print(
+    f"{dict(zip(frame, like_catboost.feature_importances_, strict=True))['site']:.3f}"
+)
 
 # %%
 # All of them, on queries that none has seen. Scores of any library can be compared.
 
 
-comparisons = compare_to_baseline(y[test], scores, baseline="ranktrees", qid=qid[test], measure="ndcg@10")
+comparisons = compare_to_baseline(
+    y[test], scores, baseline="ranktrees", qid=qid[test], measure="ndcg@10"
+)
 print(comparisons)
 
 # %%
@@ -249,11 +326,22 @@ moved = {}
 if not boosters:
     print("none of the three is installed")
 for name, booster in boosters.items():
-    levels = {"site": list(frame["site"].cat.categories)} if name == "xgboost.train" else None
+    levels = (
+        {"site": list(frame["site"].cat.categories)}
+        if name == "xgboost.train"
+        else None
+    )
     moved[name] = EnsembleRanker(readers[name](booster), category_levels=levels)
-    rows = pd.get_dummies(frame[test], dtype=float) if name == "CatBoost" else frame[test]
+    rows = (
+        pd.get_dummies(frame[test], dtype=float)
+        if name == "CatBoost"
+        else frame[test]
+    )
     found = moved[name].predict(rows)
-    print(f"{name:15} {len(moved[name].ensemble_):4} trees, largest difference ", end="")
+    print(
+        f"{name:15} {len(moved[name].ensemble_):4} trees, largest difference ",
+        end="",
+    )
     print(f"{np.abs(found - scores[name]).max():.1e}")
 
 # %%
@@ -269,19 +357,28 @@ with tempfile.TemporaryDirectory() as folder:
     ours = EnsembleRanker(Ensemble.load(Path(folder, "model.rkt")))
     theirs = EnsembleRanker(load_lightgbm(Path(folder, "model.txt")))
 for name, model in {"ours": ours, "LightGBM's text": theirs}.items():
-    print(f"{name:16} the same scores:", np.array_equal(model.predict(frame[test]), scores["ranktrees"]))
+    print(
+        f"{name:16} the same scores:",
+        np.array_equal(model.predict(frame[test]), scores["ranktrees"]),
+    )
 
 # %%
 # Habits
 # ------
 # **Names.** Each parameter has one name here. Any other is refused, and the answer has the name to use:
 
-for habit in ({"num_leaves": 31, "objective": "lambdarank"}, {"colsample_bytree": 0.5}):
+for habit in (
+    {"num_leaves": 31, "objective": "lambdarank"},
+    {"colsample_bytree": 0.5},
+):
     try:
         LambdaMARTRanker(**habit)
     except TypeError as error:
         print(error, "\n")
-for method, habit in (("fit", {"group_id": qid}), ("predict", {"pred_contrib": True})):
+for method, habit in (
+    ("fit", {"group_id": qid}),
+    ("predict", {"pred_contrib": True}),
+):
     try:
         getattr(ranker, method)(frame, **habit)
     except TypeError as error:
@@ -292,8 +389,13 @@ for method, habit in (("fit", {"group_id": qid}), ("predict", {"pred_contrib": T
 # after the fit: `~ranktrees.score_curves` is ``record_evaluation`` and ``plot_metric``.
 
 
-sets = {"train": (frame[train], y[train], qid[train]), "vali": (frame[vali], y[vali], qid[vali])}
-curves = score_curves(ranker, sets=sets, measure=["ndcg@1", "ndcg@10", "map"], every=5)
+sets = {
+    "train": (frame[train], y[train], qid[train]),
+    "vali": (frame[vali], y[vali], qid[vali]),
+}
+curves = score_curves(
+    ranker, sets=sets, measure=["ndcg@1", "ndcg@10", "map"], every=5
+)
 print(curves)
 axes = curves.plot("ndcg@10")
 axes.figure.tight_layout()
@@ -318,11 +420,26 @@ def first_is_good(labels, scores):
     return float(labels[scores.argmax()] >= 2)
 
 
-own = LambdaMARTRanker(hinge, measure=first_is_good, max_iter=50, learning_rate=0.1, random_state=0)
-own.fit(frame[train], y[train], qid=qid[train], X_val=frame[vali], y_val=y[vali], qid_val=qid[vali])
-own_scores = {"hinge": own.predict(frame[test]), "LambdaMART": scores["ranktrees"]}
+own = LambdaMARTRanker(
+    hinge, measure=first_is_good, max_iter=50, learning_rate=0.1, random_state=0
+)
+own.fit(
+    frame[train],
+    y[train],
+    qid=qid[train],
+    X_val=frame[vali],
+    y_val=y[vali],
+    qid_val=qid[vali],
+)
+own_scores = {
+    "hinge": own.predict(frame[test]),
+    "LambdaMART": scores["ranktrees"],
+}
 for name, found in own_scores.items():
-    values = [as_measure(measure)(y[test], found, qid=qid[test]) for measure in (first_is_good, "ndcg@10")]
+    values = [
+        as_measure(measure)(y[test], found, qid=qid[test])
+        for measure in (first_is_good, "ndcg@10")
+    ]
     print(f"{name:11} first is good {values[0]:.3f}, NDCG@10 {values[1]:.4f}")
 
 # %%
@@ -334,7 +451,11 @@ def objective(y_true, y_pred, group):
     return y_pred - y_true, np.ones(len(y_true))
 
 
-for habit in ({"loss": objective}, {"measure": "NDCG:top=10;type=Exp"}, {"measure": ["ndcg@1", "ndcg@10"]}):
+for habit in (
+    {"loss": objective},
+    {"measure": "NDCG:top=10;type=Exp"},
+    {"measure": ["ndcg@1", "ndcg@10"]},
+):
     try:
         LambdaMARTRanker(**habit).fit(frame[train], y[train], qid=qid[train])
     except ValueError as error:
@@ -348,20 +469,35 @@ for habit in ({"loss": objective}, {"measure": "NDCG:top=10;type=Exp"}, {"measur
 found = contributions(moved.get("LGBMRanker", ranker), frame[test])
 if "LGBMRanker" in boosters:
     theirs = boosters["LGBMRanker"].predict(frame[test], pred_contrib=True)
-    print(f"largest difference from pred_contrib: {np.abs(theirs[:, :-1] - found.values).max():.1e}")
+    print(
+        f"largest difference from pred_contrib: {np.abs(theirs[:, :-1] - found.values).max():.1e}"
+    )
 found.to_frame().head(3).round(3)
 
 # %%
 # **Monotone constraints, categories.** By the names of the columns.
 
-rising = LambdaMARTRanker(monotonic_cst={"f0": 1, "f3": -1}, max_iter=60, learning_rate=0.1, random_state=0)
+rising = LambdaMARTRanker(
+    monotonic_cst={"f0": 1, "f3": -1},
+    max_iter=60,
+    learning_rate=0.1,
+    random_state=0,
+)
 rising.fit(frame[train], y[train], qid=qid[train])
 one = frame[test].head(1)
-ladder = pd.concat([one.assign(f0=value) for value in np.quantile(frame["f0"], [0.1, 0.3, 0.5, 0.7, 0.9])])
+ladder = pd.concat(
+    [
+        one.assign(f0=value)
+        for value in np.quantile(frame["f0"], [0.1, 0.3, 0.5, 0.7, 0.9])
+    ]
+)
 print("scores while f0 rises: ", rising.predict(ladder).round(3))
 sites = frame["site"].cat.categories
 everywhere = pd.concat([one] * len(sites)).assign(site=pd.Categorical(sites))
-print("scores of the same row:", dict(zip(sites, rising.predict(everywhere).round(3).tolist(), strict=True)))
+print(
+    "scores of the same row:",
+    dict(zip(sites, rising.predict(everywhere).round(3).tolist(), strict=True)),
+)
 
 # %%
 # **Weights per query.** XGBoost takes a weight for each query, CatBoost ``group_weight``. Here each row has
@@ -373,5 +509,7 @@ try:
 except ValueError as error:
     print(error)
 weighted = LambdaMARTRanker(max_iter=50, random_state=0)
-weighted.fit(frame[train], y[train], sample_weight=weights[qid[train]], qid=qid[train])
+weighted.fit(
+    frame[train], y[train], sample_weight=weights[qid[train]], qid=qid[train]
+)
 print(f"NDCG@10 {weighted.score(frame[test], y[test], qid=qid[test]):.4f}")

@@ -8,7 +8,7 @@ from inspect import cleandoc, getdoc
 from typing import Any
 
 # A section, and its entries: a name, or several, that stand alone on the left.
-_SECTION = r"^{}\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)"
+SECTION = r"^{}\n-+\n(.*?)(?=^\w[\w ]*\n-+$|\Z)"
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*) : .*\n(?:(?: .*)?\n)*", re.MULTILINE)
 
 
@@ -37,11 +37,11 @@ def filled(cls: type) -> str | None:
     text = cleandoc(cls.__doc__) + "\n"
     defaults = {field.name: field.default for field in fields(cls)}
     for section in ("Parameters", "Attributes"):
-        theirs = _entries(getdoc(cls.__mro__[1]), section)
-        found = re.search(_SECTION.format(section), text, re.MULTILINE | re.DOTALL)
+        theirs = section_entries(getdoc(cls.__mro__[1]), section)
+        found = re.search(SECTION.format(section), text, re.MULTILINE | re.DOTALL)
         if found is None or not theirs:
             continue
-        ours = _entries(text, section)
+        ours = section_entries(text, section)
         said = {name for names in ours for name in names}
         entries = [*ours.values(), *(entry for names, entry in theirs.items() if not said & set(names))]
         entries = [_with_default(entry, defaults) for entry in entries]
@@ -67,12 +67,12 @@ def parameters_of(cls: type) -> str:
     >>> print(parameters_of(EnsembleRanker).splitlines()[0])
     ensemble : Ensemble
     """
-    return "".join(_entries(getdoc(cls), "Parameters").values())
+    return "".join(section_entries(getdoc(cls), "Parameters").values())
 
 
-def _entries(text: str | None, section: str) -> dict[tuple[str, ...], str]:
+def section_entries(text: str | None, section: str) -> dict[tuple[str, ...], str]:
     """By names: the entries of a section."""
-    found = re.search(_SECTION.format(section), (text or "") + "\n", re.MULTILINE | re.DOTALL)
+    found = re.search(SECTION.format(section), (text or "") + "\n", re.MULTILINE | re.DOTALL)
     if found is None:
         return {}
     return {

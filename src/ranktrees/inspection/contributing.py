@@ -25,7 +25,7 @@ def contributions(model: Any, X: RowsLike) -> Contributions:
     A score is the sum of a start, which all rows have in common, and of what each feature adds to it,
 
     .. math:: s(x) = s_0 + \sum_d \varphi_d(x), \qquad
-              \varphi_d = \sum_{S \not\ni d} \frac{|S|!\, (D - |S| - 1)!}{D!}
+              \varphi_d = \sum_{S: d \notin S} \frac{|S|!\, (D - |S| - 1)!}{D!}
               \big(v(S \cup d) - v(S)\big),
 
     where :math:`v(S)` is the expected score of a row of which only the features :math:`S` are known. At a
@@ -116,7 +116,7 @@ def interactions(model: Any, X: RowsLike) -> Any:
     them and of what it adds by itself:
 
     .. math:: \varphi_i = \sum_j \Phi_{ij}, \qquad
-              \Phi_{ij} = \tfrac{1}{2} \sum_{S \not\ni i, j} \frac{|S|!\, (D - |S| - 2)!}{(D - 1)!}
+              \Phi_{ij} = \tfrac{1}{2} \sum_{S: i, j \notin S} \frac{|S|!\, (D - |S| - 2)!}{(D - 1)!}
               \big(v(S \cup ij) - v(S \cup i) - v(S \cup j) + v(S)\big) \quad (i \ne j),
 
     where :math:`v(S)` is the expected score of a row of which only the features :math:`S` are known, as in

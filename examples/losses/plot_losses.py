@@ -57,5 +57,6 @@ for axes, measure in zip(plots, ("ndcg@10", "map(rel=3)"), strict=True):
             )
             axes.plot(found.interval, [place, place], "|-", found.difference, place, "o", color="C0")
     axes.set(title=measure, xlabel="above LambdaMART on NDCG@10")
+    axes.locator_params(axis="x", nbins=5)
 plots[0].set_yticks(range(1, len(losses)), list(losses)[1:])
 plt.show()
