@@ -46,26 +46,22 @@ def run(code, level):
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)
 
 
-def levels_here():
-    return simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
-
-
 def test_every_level_gives_the_same_models():
-    printed = {level: run(MODELS, level) for level in levels_here()}
+    printed = {level: run(MODELS, level) for level in simd.supported()}
     assert {found.stderr for found in printed.values()} == {""}
     found = {level: done.stdout.split(maxsplit=2) for level, done in printed.items()}
-    assert {level: words[0] for level, words in found.items()} == {level: level for level in levels_here()}
+    assert {level: words[0] for level, words in found.items()} == {level: level for level in simd.supported()}
     assert {words[1] for words in found.values()} == {"True"}
     assert len({words[2] for words in found.values()}) == 1
 
 
 def test_without_a_wish_the_widest_is_used():
     if "RANKTREES_SIMD" not in os.environ:
-        assert simd.level() == simd.of_processor()
+        assert simd.level() == simd.supported()[-1]
 
 
-@pytest.mark.parametrize("level", ["avx1024", "", *simd.LEVELS[len(levels_here()) :]])
-def test_an_unknown_or_wider_level_is_refused(level):
+@pytest.mark.parametrize("level", ["avx1024", "", *sorted({*simd.LEVELS} - {*simd.supported()})])
+def test_a_level_that_the_processor_does_not_support_is_refused(level):
     done = run("import ranktrees", level)
     assert done.returncode == 1
     assert "ImportError: RANKTREES_SIMD=" in done.stderr

@@ -9,7 +9,6 @@ from ranktrees._core.support import simd
 
 def outputs_of(program):
     """What it prints: one output, if the width does not show."""
-    levels = simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]
     outputs = {
         subprocess.run(
             [sys.executable, "-c", program],
@@ -17,7 +16,7 @@ def outputs_of(program):
             capture_output=True,
             check=True,
         ).stdout
-        for level in levels
+        for level in simd.supported()
     }
     assert all(outputs)
     return outputs

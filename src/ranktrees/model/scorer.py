@@ -39,12 +39,13 @@ CUTS_PER_PLANE = _kernels.MISSING_CODE - 1
 WORDS_OF_WALKS = 8  # of a bit set
 
 # How many inner nodes a unit may have. If bytes cannot be looked up in registers, more than one does not pay.
-MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "portable": 1}
+MOST_QUESTIONS = {"avx512": 4, "avx2": 4, "neon": 4, "portable": 1}
 
 # Nanoseconds, as measured. NODE: for an inner node over a whole block, and over a block of few rows, such
 # that units break even with walks about where they should. WALK: for a walk, and for each of its steps.
-# ANSWER: for the answer of a row to a categorical split.
-NODE = {"avx512": (1.15, 0.6), "avx2": (2.3, 0.65), "portable": (5.9, 1.4)}
+# ANSWER: for the answer of a row to a categorical split. Those of NEON are estimated from a count of its
+# instructions.
+NODE = {"avx512": (1.15, 0.6), "avx2": (2.3, 0.65), "neon": (4.9, 1.2), "portable": (5.9, 1.4)}
 WALK = 4.0, 0.45
 ANSWER = 0.4
 

@@ -20,10 +20,10 @@ from ranktrees.support.warning import warn
 VALUES_PER_THREAD = 1 << 12
 
 _asked = os.environ.get("RANKTREES_SIMD")
-if _asked is not None and _asked not in simd.LEVELS[: simd.LEVELS.index(simd.of_processor()) + 1]:
+if _asked is not None and _asked not in simd.supported():
     raise ImportError(
-        f"RANKTREES_SIMD={_asked!r}: expected one of {', '.join(simd.LEVELS)}, not wider than "
-        f"{simd.of_processor()}, the widest that this processor supports; unset the variable to use that."
+        f"RANKTREES_SIMD={_asked!r}: this processor supports {', '.join(simd.supported())}; "
+        "unset the variable to use the widest."
     )
 
 _part = Fraction(1)  # the part of the processors that other ranks leave to this process

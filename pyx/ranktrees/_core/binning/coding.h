@@ -10,7 +10,7 @@
 
 #include "binning/keys.h"
 
-#if HAS_SIMD
+#if HAS_X86
 #include <immintrin.h>
 #endif
 
@@ -51,7 +51,7 @@ static void make_coder_float(const float *cuts, int64_t n, uint8_t missing, int 
         }
 }
 
-#if HAS_SIMD
+#if HAS_X86
 FOR_AVX512 INLINE __m512i pivots_of_2(const __m512i *pivots, __m512i at) {
     return _mm512_permutex2var_epi32(pivots[0], at, pivots[1]);
 }
@@ -114,7 +114,7 @@ FOR_AVX512 static void encode_sixteen(int64_t n, const float *values, const code
 
 /* Encode at most LAID_OUT values. */
 static inline void encode_floats(int64_t n, const float *values, const coder_float *coder, uint8_t *codes) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512) {
         encode_sixteen(n, values, coder, codes);
         return;

@@ -4,13 +4,13 @@
 
 #include "binning/keys.h"
 
-#if HAS_SIMD
+#if HAS_X86
 #include <immintrin.h>
 #endif
 
 enum { TRANSPOSED = 16 };
 
-#if HAS_SIMD
+#if HAS_X86
 /* Load four numbers from every fourth row. */
 FOR_AVX512 INLINE __m512 four_of_four(const float *const *rows, int64_t j) {
     __m512 fours = _mm512_castps128_ps512(_mm_loadu_ps(rows[0] + j));
@@ -55,7 +55,7 @@ static int64_t transpose_by_four(const float *const *rows, int64_t n_columns, fl
 /* Transpose the first columns of TRANSPOSED rows: columns[j * LAID_OUT + i] = rows[i][j]. */
 static inline void transpose_floats(const float *const *rows, int64_t n_columns, float *columns) {
     int64_t j = 0;
-#if HAS_SIMD
+#if HAS_X86
     j = (simd_level() == AVX512 ? transpose_by_sixteen : transpose_by_four)(rows, n_columns, columns);
 #endif
     for (; j < n_columns; j++)
@@ -65,7 +65,7 @@ static inline void transpose_floats(const float *const *rows, int64_t n_columns,
 
 static inline void transpose_doubles(const double *const *rows, int64_t n_columns, double *columns) {
     int64_t j = 0;
-#if HAS_SIMD
+#if HAS_X86
     for (; j + 2 <= n_columns; j += 2)
         for (int i = 0; i < TRANSPOSED; i += 2) {
             const __m128d a = _mm_loadu_pd(rows[i] + j), b = _mm_loadu_pd(rows[i + 1] + j);
@@ -78,7 +78,7 @@ static inline void transpose_doubles(const double *const *rows, int64_t n_column
             columns[j * LAID_OUT + i] = rows[i][j];
 }
 
-#if HAS_SIMD
+#if HAS_X86
 /* Store the numbers of ``which``, at a place with room for all that are ``there``. Return how many are stored. */
 FOR_AVX512 static inline int put(__mmask16 which, __mmask16 there, __m512i numbers, void *to) {
     _mm512_mask_storeu_epi32(to, there, _mm512_maskz_compress_epi32(which, numbers));
@@ -120,7 +120,7 @@ FOR_AVX512 static int64_t take_sixteen(int64_t n, uint32_t *keys, const key_rule
 
 /* Append the numbers that are neither missing nor zero to `kept`, and add the number of zeros to `zeros`. */
 static inline int64_t append_floats(int64_t n, const float *numbers, float *kept, int64_t *zeros) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512)
         return append_sixteen(n, numbers, kept, zeros);
 #endif
@@ -156,7 +156,7 @@ TAKE_EACH(take_keys_double, uint64_t, find_marks_double)
 /* Take the keys at wanted marks, with their weights unless NULL; the other keys close up. Return how many are taken. */
 static inline int64_t take_keys_float(int64_t n, uint32_t *keys, uint32_t *weights, const key_ruler *ruler,
                                       const uint32_t *wanted, uint32_t *taken, uint32_t *taken_weights) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512 && !weights)
         return take_sixteen(n, keys, ruler, wanted, taken);
 #endif

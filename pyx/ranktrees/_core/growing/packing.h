@@ -13,8 +13,20 @@
 
 #include "support/simd.h"
 
-#if HAS_SIMD
+#if HAS_X86
 #include <immintrin.h>
+typedef __m128i sixteen_bytes;
+#define load_sixteen(from) _mm_loadu_si128((const __m128i *)(from))
+#define store_sixteen(to, x) _mm_storeu_si128((__m128i *)(to), x)
+#define interleave_first(x, y) _mm_unpacklo_epi8(x, y) /* of the first eight bytes of each */
+#define interleave_last(x, y) _mm_unpackhi_epi8(x, y)
+#elif HAS_NEON
+#include <arm_neon.h>
+typedef uint8x16_t sixteen_bytes;
+#define load_sixteen(from) vld1q_u8(from)
+#define store_sixteen(to, x) vst1q_u8(to, x)
+#define interleave_first(x, y) vzip1q_u8(x, y)
+#define interleave_last(x, y) vzip2q_u8(x, y)
 #endif
 
 enum {
@@ -69,20 +81,20 @@ static inline void add_shares(const uint8_t *codes, const stair *its, uint8_t *R
  * registers of one half with those of the other, four times, transposes sixteen bytes of sixteen rows. */
 static inline void transpose_bytes(const uint8_t *columns, int64_t n, int64_t n_bytes, uint8_t *rows, int64_t step) {
     int64_t i = 0;
-#if HAS_SIMD
+#if HAS_X86 || HAS_NEON
     for (; n_bytes == BYTES_TOGETHER && i + BYTES_TOGETHER <= n; i += BYTES_TOGETHER) {
-        __m128i transposed[BYTES_TOGETHER], shuffled[BYTES_TOGETHER];
+        sixteen_bytes transposed[BYTES_TOGETHER], shuffled[BYTES_TOGETHER];
         for (int b = 0; b < BYTES_TOGETHER; b++)
-            transposed[b] = _mm_loadu_si128((const __m128i *)(columns + b * PACKED + i));
+            transposed[b] = load_sixteen(columns + b * PACKED + i);
         for (int shuffle = 0; shuffle < 4; shuffle++) {
             for (int b = 0; b < BYTES_TOGETHER / 2; b++) {
-                shuffled[2 * b] = _mm_unpacklo_epi8(transposed[b], transposed[b + BYTES_TOGETHER / 2]);
-                shuffled[2 * b + 1] = _mm_unpackhi_epi8(transposed[b], transposed[b + BYTES_TOGETHER / 2]);
+                shuffled[2 * b] = interleave_first(transposed[b], transposed[b + BYTES_TOGETHER / 2]);
+                shuffled[2 * b + 1] = interleave_last(transposed[b], transposed[b + BYTES_TOGETHER / 2]);
             }
             memcpy(transposed, shuffled, sizeof transposed);
         }
         for (int r = 0; r < BYTES_TOGETHER; r++)
-            _mm_storeu_si128((__m128i *)(rows + (i + r) * step), transposed[r]);
+            store_sixteen(rows + (i + r) * step, transposed[r]);
     }
 #endif
     for (; i < n; i++)

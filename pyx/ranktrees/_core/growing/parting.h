@@ -13,11 +13,13 @@
 
 #include "support/bins.h"
 #include "support/codes.h"
-#include "support/compress.h"
+#include "support/lanes.h"
 #include "support/simd.h"
 
-#if HAS_SIMD
+#if HAS_X86
 #include <immintrin.h>
+#elif HAS_NEON
+#include <arm_neon.h>
 #endif
 
 /* Which codes go left: those up to ``last`` and, if missing_left, the missing code; for categories, those in left[]. */
@@ -59,7 +61,7 @@ INLINE parted part_one_by_one(int is_long, int by_table, int with_sums, int apar
     return (parted){n_left, lacking};
 }
 
-#if HAS_SIMD
+#if HAS_X86 || HAS_NEON
 /* Eight short codes. They are read one by one, as gather instructions are slow on some processors. */
 INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
 #define TWO(i) (column[rows[i]] | (uint32_t)column[rows[i + 1]] << 8)
@@ -68,7 +70,9 @@ INLINE uint64_t eight_codes(const uint8_t *column, const uint32_t *rows) {
 #undef FOUR
 #undef TWO
 }
+#endif
 
+#if HAS_X86
 #define sixteen_codes(column, rows) \
     _mm_set_epi64x((int64_t)eight_codes(column, (rows) + 8), (int64_t)eight_codes(column, rows))
 
@@ -112,8 +116,9 @@ FOR_AVX512 INLINE void put_sums_avx512(uint32_t left, const int64_t *sums, int64
     put_eight_sums(left >> 8, room, sums + 8, front + n_first, back - (8 - n_first));
 }
 
+enum { room_avx512 = 16, room_avx2 = 16 };
 #define OF(name) name##_avx512
-#define TARGET FOR_AVX512
+#define TARGET FOR_AVX512 static
 #include "growing/parting_by_sixteen.h"
 
 FOR_AVX2 INLINE uint32_t compare_sixteen_avx2(int is_long, const uint8_t *column, const uint32_t *rows, int32_t last,
@@ -135,27 +140,26 @@ FOR_AVX2 INLINE uint32_t compare_sixteen_avx2(int is_long, const uint8_t *column
     return (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(codes, _mm_set1_epi8((char)last)), codes));
 }
 
-/* If there is no room for whole registers, put the first n lanes to ``front``, and the others before ``back``. */
-FOR_AVX2 INLINE void put_ends(int lanes, int n, __m256i lefts, __m256i rights, void *front, void *back) {
+/* Put the first n parted lanes to ``front``, and the others before ``back``. */
+FOR_AVX2 INLINE void put_parted(int lanes, int n, __m256i parted, void *front, void *back) {
     const int per_lane = 8 / lanes;
+    if ((char *)back - (char *)front >= 64) {
+        _mm256_storeu_si256((__m256i *)front, parted);
+        _mm256_storeu_si256((__m256i *)back - 1, parted);
+        return;
+    }
     const __m256i place = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
     const __m256i first = _mm256_cmpgt_epi32(_mm256_set1_epi32(n * per_lane), place);
     const __m256i others = _mm256_xor_si256(first, _mm256_set1_epi32(-1));
-    _mm256_maskstore_epi32((int *)front, first, lefts);
-    _mm256_maskstore_epi32((int *)back - 8, others, rights);
+    _mm256_maskstore_epi32((int *)front, first, parted);
+    _mm256_maskstore_epi32((int *)back - 8, others, parted);
 }
 
 FOR_AVX2 INLINE void put_rows_avx2(uint32_t left, const uint32_t *rows, uint32_t *front, uint32_t *back) {
     for (int i = 0; i < 16; i += 8) {
         const uint32_t marks = left >> i & 0xff;
-        const __m256i row = _mm256_loadu_si256((const __m256i *)(rows + i));
-        const __m256i lefts = eight_forwards(marks, row), rights = eight_backwards(marks ^ 0xff, row);
         const int n = __builtin_popcount(marks);
-        if (back - front >= 16) {
-            _mm256_storeu_si256((__m256i *)front, lefts);
-            _mm256_storeu_si256((__m256i *)(back - 8), rights);
-        } else
-            put_ends(8, n, lefts, rights, front, back);
+        put_parted(8, n, eight_parted(marks, _mm256_loadu_si256((const __m256i *)(rows + i))), front, back);
         front += n;
         back -= 8 - n;
     }
@@ -164,21 +168,75 @@ FOR_AVX2 INLINE void put_rows_avx2(uint32_t left, const uint32_t *rows, uint32_t
 FOR_AVX2 INLINE void put_sums_avx2(uint32_t left, const int64_t *sums, int64_t *front, int64_t *back) {
     for (int i = 0; i < 16; i += 4) {
         const uint32_t marks = left >> i & 0xf;
-        const __m256i sum = _mm256_loadu_si256((const __m256i *)(sums + i));
-        const __m256i lefts = four_forwards(marks, sum), rights = four_backwards(marks ^ 0xf, sum);
         const int n = __builtin_popcount(marks);
-        if (back - front >= 8) {
-            _mm256_storeu_si256((__m256i *)front, lefts);
-            _mm256_storeu_si256((__m256i *)(back - 4), rights);
-        } else
-            put_ends(4, n, lefts, rights, front, back);
+        put_parted(4, n, four_parted(marks, _mm256_loadu_si256((const __m256i *)(sums + i))), front, back);
         front += n;
         back -= 4 - n;
     }
 }
 
 #define OF(name) name##_avx2
-#define TARGET FOR_AVX2
+#define TARGET FOR_AVX2 static
+#include "growing/parting_by_sixteen.h"
+#endif
+
+#if HAS_NEON
+/* Bit i of ``first`` is that of byte i, which is 0 or 255, and bit i of ``second`` likewise. */
+INLINE uint32_t bits_of(uint8x16_t first, uint8x16_t second, uint32_t *second_bits) {
+    const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201ULL));
+    const uint8x16_t twos = vpaddq_u8(vandq_u8(first, bit), vandq_u8(second, bit));
+    const uint8x16_t fours = vpaddq_u8(twos, twos);
+    const uint32_t both = vgetq_lane_u32(vreinterpretq_u32_u8(vpaddq_u8(fours, fours)), 0);
+    *second_bits = both >> 16;
+    return both & 0xffff;
+}
+
+INLINE uint8x16_t narrowed(const uint32x4_t *four) {
+    return vcombine_u8(vmovn_u16(vcombine_u16(vmovn_u32(four[0]), vmovn_u32(four[1]))),
+                       vmovn_u16(vcombine_u16(vmovn_u32(four[2]), vmovn_u32(four[3]))));
+}
+
+INLINE uint32_t compare_sixteen_neon(int is_long, const uint8_t *column, const uint32_t *rows, int32_t last,
+                                     int32_t missing, uint32_t *lacks) {
+    if (is_long) {
+        uint32x4_t up_to[4], lack[4];
+        for (int i = 0; i < 4; i++) {
+            uint32_t codes[4];
+            for (int k = 0; k < 4; k++)
+                codes[k] = code_at(1, column, rows[4 * i + k]);
+            up_to[i] = vcleq_u32(vld1q_u32(codes), vdupq_n_u32((uint32_t)last));
+            lack[i] = vceqq_u32(vld1q_u32(codes), vdupq_n_u32((uint32_t)missing));
+        }
+        return bits_of(narrowed(up_to), narrowed(lack), lacks);
+    }
+    const uint8x16_t codes =
+        vcombine_u8(vcreate_u8(eight_codes(column, rows)), vcreate_u8(eight_codes(column, rows + 8)));
+    return bits_of(vcleq_u8(codes, vdupq_n_u8((uint8_t)last)), vceqq_u8(codes, vdupq_n_u8((uint8_t)missing)), lacks);
+}
+
+static const uint8_t N_BITS[16] = {0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4};
+
+INLINE void put_rows_neon(uint32_t left, const uint32_t *rows, uint32_t *front, uint32_t *back) {
+    for (int i = 0; i < 16; i += 4) {
+        const uint32x4_t parted = four_parted(left >> i, vld1q_u32(rows + i));
+        vst1q_u32(front, parted);
+        vst1q_u32(back - (i + 4), parted);
+        front += N_BITS[left >> i & 15];
+        back += N_BITS[left >> i & 15];
+    }
+}
+
+INLINE void put_sums_neon(uint32_t left, const int64_t *sums, int64_t *front, int64_t *back) {
+    for (int i = 0; i < 16; i += 4) {
+        put_four_parted(left >> i, sums + i, front, back - i);
+        front += N_BITS[left >> i & 15];
+        back += N_BITS[left >> i & 15];
+    }
+}
+
+enum { room_neon = 32 }; /* whole registers are always written; the surplus is overwritten by later rows */
+#define OF(name) name##_neon
+#define TARGET INLINE
 #include "growing/parting_by_sixteen.h"
 #endif
 
@@ -192,12 +250,16 @@ INLINE parted part_codes(int is_long, int with_sums, const uint8_t *column, cons
     if (way->last < 0)
         return part_one_by_one(is_long, 1, with_sums, apart, column, way, 0, n, rows, sums, row_scratch, sum_scratch,
                                found);
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512)
         first = part_sixteen_avx512(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch,
                                     &found);
     else if (simd_level() == AVX2)
         first = part_sixteen_avx2(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch,
+                                  &found);
+#elif HAS_NEON
+    if (simd_level() == NEON)
+        first = part_sixteen_neon(is_long, with_sums, apart, column, way, n, rows, sums, row_scratch, sum_scratch,
                                   &found);
 #endif
     return part_one_by_one(is_long, 0, with_sums, apart, column, way, first, n, rows, sums, row_scratch, sum_scratch,

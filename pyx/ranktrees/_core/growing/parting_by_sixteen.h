@@ -1,13 +1,13 @@
-/* The loop of parting.h that is shared by AVX-512 and AVX2: it parts sixteen rows at a time, unless by categories. */
+/* The loop of parting.h that is shared by AVX-512, AVX2 and NEON: it parts sixteen rows at a time, unless by categories. */
 
-TARGET static int64_t OF(part_sixteen)(int is_long, int with_sums, int apart, const uint8_t *column, const way *way,
-                                       int64_t n, const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch,
-                                       int64_t *sum_scratch, parted *found) {
+TARGET int64_t OF(part_sixteen)(int is_long, int with_sums, int apart, const uint8_t *column, const way *way,
+                                int64_t n, const uint32_t *rows, const int64_t *sums, uint32_t *row_scratch,
+                                int64_t *sum_scratch, parted *found) {
     const int32_t last = way->last, missing = way->missing;
     const uint32_t missing_left = way->missing_left ? 0xffff : 0;
     uint32_t lacking = 0;
     int64_t i = 0, n_left = 0;
-    for (; i + 16 <= n; i += 16) {
+    for (; i + OF(room) <= n; i += 16) {
         if (apart && i + CODES_AHEAD + 16 <= n)
             fetch_each(column, size_of_code(is_long), rows + i + CODES_AHEAD, 16);
         uint32_t lacks;

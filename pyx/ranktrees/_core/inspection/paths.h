@@ -47,7 +47,7 @@ INLINE int64_t number_of_pair(int64_t i, int64_t j) { return i < j ? j * (j + 1)
 #define N_LANES 2
 #include "inspection/paths_of_width.h"
 
-#if HAS_SIMD
+#if HAS_X86
 #define OF(name) name##_by_four
 #define TARGET FOR_AVX2
 #define N_LANES 4
@@ -71,7 +71,7 @@ static inline int64_t room_needed(const Paths *paths) {
  * and lane. */
 static inline void contribute(const Paths *paths, int64_t n_blocks, int in_pairs, double *room, const double *values,
                               double *out) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512)
         contribute_by_eight(paths, n_blocks, in_pairs, room, values, out);
     else if (simd_level() == AVX2)

@@ -29,8 +29,10 @@
 
 #include "support/simd.h"
 
-#if HAS_SIMD
+#if HAS_X86
 #include <immintrin.h>
+#elif HAS_NEON
+#include <arm_neon.h>
 #endif
 
 enum {
@@ -73,7 +75,7 @@ INLINE void set_slots(unit *u, uint64_t to, uint64_t high, uint64_t low) { u->sl
 /* Where a plane of a block, or a vector of the bench, begins. */
 #define ROWS_OF(start, number) ((start) + BLOCK_ROWS * (size_t)(number))
 
-/* The operations that units need, for each kind of register. */
+/* The operations that units need, for each kind of register. Bits are added from the highest to the lowest. */
 #define OF(name) name##_row
 #define TARGET
 #define REGISTER uint8_t
@@ -101,7 +103,41 @@ INLINE uint8_t look_up_row(int n_questions, table_row_t table, uint8_t answers) 
 }
 #include "model/units_of_width.h"
 
-#if HAS_SIMD
+#if HAS_NEON
+typedef struct {
+    uint8x16_t first, second; /* loaded by one instruction */
+} pair_neon;
+#define OF(name) name##_neon
+#define TARGET
+#define REGISTER pair_neon
+#define TABLE uint8x16_t
+INLINE pair_neon load_neon(const uint8_t *from) { return (pair_neon){vld1q_u8(from), vld1q_u8(from + 16)}; }
+INLINE void store_neon(uint8_t *to, pair_neon x) {
+    vst1q_u8(to, x.first);
+    vst1q_u8(to + 16, x.second);
+}
+INLINE pair_neon all_neon(uint8_t x) { return (pair_neon){vdupq_n_u8(x), vdupq_n_u8(x)}; }
+INLINE pair_neon lower_neon(pair_neon x, pair_neon y) {
+    return (pair_neon){vminq_u8(x.first, y.first), vminq_u8(x.second, y.second)};
+}
+INLINE pair_neon higher_neon(pair_neon x, pair_neon y) {
+    return (pair_neon){vmaxq_u8(x.first, y.first), vmaxq_u8(x.second, y.second)};
+}
+/* Shifts the bits so far to the left, and puts the lowest of the comparison behind them. */
+INLINE pair_neon add_if_neon(pair_neon so_far, pair_neon x, pair_neon code, pair_neon bit) {
+    (void)bit;
+    return (pair_neon){vsliq_n_u8(vcleq_u8(x.first, code.first), so_far.first, 1),
+                       vsliq_n_u8(vcleq_u8(x.second, code.second), so_far.second, 1)};
+}
+INLINE uint8x16_t table_neon(const uint8_t *from) { return vld1q_u8(from); }
+INLINE pair_neon look_up_neon(int n_questions, uint8x16_t table, pair_neon answers) {
+    (void)n_questions;
+    return (pair_neon){vqtbl1q_u8(table, answers.first), vqtbl1q_u8(table, answers.second)};
+}
+#include "model/units_of_width.h"
+#endif
+
+#if HAS_X86
 #define OF(name) name##_avx2
 #define TARGET FOR_AVX2
 #define REGISTER __m256i
@@ -146,11 +182,15 @@ TARGET INLINE __m512i look_up_avx512(int n_questions, __m512i table, __m512i ans
 #endif
 
 static inline void do_units(int n_rows, const unit *units, int64_t n, const uint8_t *planes, uint8_t *bench) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512)
         do_units_avx512(n_rows, units, n, planes, bench);
     else if (simd_level() == AVX2)
         do_units_avx2(n_rows, units, n, planes, bench);
+    else
+#elif HAS_NEON
+    if (simd_level() == NEON)
+        do_units_neon(n_rows, units, n, planes, bench);
     else
 #endif
         do_units_row(n_rows, units, n, planes, bench);
@@ -163,7 +203,7 @@ EACH_WIDTH(void, add_found, (int n_rows, const uint8_t *found, const double *val
         sums[i] += values[found[i]];
 }
 
-#if HAS_SIMD
+#if HAS_X86
 /* The same for 32 rows at a time. A table holds the values of 32, 64, 128 or 256 leaves in four layers of 16 bits:
  *
  *   | bits 0-15 of values 0 ... 31 | of values 32 ... 63 | ... | bits 16-31 of values 0 ... 31 | ... */
@@ -252,7 +292,7 @@ static inline void set_value(double *table, int n_leaves, int leaf, double value
 }
 
 static inline void add_values(int n_rows, int n_leaves, const uint8_t *found, const double *table, double *sums) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512) {
         add_from_table(n_rows, (int)table_size(n_leaves), found, table, sums);
         return;

@@ -18,7 +18,7 @@ TARGET INLINE void OF(do_unit)(int n_rows, int n_questions, int n_below, const u
     EACH_ON_ITS_OWN
     for (int i = 0; i < n_rows; i += OF(rows)) {
         REGISTER found = OF(all)(0);
-        for (int q = 0; q < n_questions; q++)
+        for (int q = n_questions - 1; q >= 0; q--)
             found = OF(add_if)(found, OF(load)(plane[q] + i), code[q], OF(all)((uint8_t)(1 << q)));
         found = OF(look_up)(n_questions, table, found);
         if (n_below > 0)

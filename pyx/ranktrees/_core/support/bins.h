@@ -36,7 +36,7 @@ INLINE uint64_t eight_bytes(const uint8_t *bytes) {
 /* The two fields of one lane as doubles. They are exact, as sums have at most 53 bits: see RoundedRows. */
 INLINE double gradient_of(int width, int64_t sum, int bits) {
     const double unit = portable_from_bits((uint64_t)(1023 - bits) << 52);
-    if (width == AVX512)
+    if (KNOWS_LONGS(width))
         return (double)(sum >> bits);
     /* narrower registers have no arithmetic shift of 64 bits */
     return portable_double(width, sum & -((int64_t)1 << bits)) * unit;

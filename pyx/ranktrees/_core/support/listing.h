@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "support/bins.h"
-#include "support/compress.h"
+#include "support/lanes.h"
 #include "support/simd.h"
 
 /* The marks of 64 rows, from one byte for each, which is 0 or 1. */
@@ -39,7 +39,7 @@ INLINE void list_one_by_one(int64_t n, int64_t first, const uint32_t *rows, cons
     }
 }
 
-#if HAS_SIMD
+#if HAS_X86
 /* Put those of sixteen rows whose bit is set to ``place``, and write nothing behind them, where another thread may list
  * rows. Return where they end. */
 FOR_AVX512 INLINE uint32_t *put_marked(__mmask16 bits, __m512i row, uint32_t *place) {
@@ -75,8 +75,8 @@ FOR_AVX2 static void list_by_eight(int64_t n, int64_t first, const uint32_t *row
             const uint32_t bits = marks ? marks[i / 64] >> (i % 64) & 0xff : 0xff;
             const __m256i row = rows ? _mm256_loadu_si256((const __m256i *)(rows + i))
                                      : _mm256_add_epi32(_mm256_set1_epi32((int32_t)(first + i)), next);
-            _mm256_storeu_si256((__m256i *)(chosen + n_chosen), eight_forwards(bits, row));
-            _mm256_storeu_si256((__m256i *)(rest + n_rest), eight_forwards(bits ^ 0xff, row));
+            _mm256_storeu_si256((__m256i *)(chosen + n_chosen), eight_parted(bits, row));
+            _mm256_storeu_si256((__m256i *)(rest + n_rest), eight_parted(bits ^ 0xff, row));
             n_chosen += __builtin_popcount(bits);
             n_rest += 8 - __builtin_popcount(bits);
         }
@@ -97,7 +97,7 @@ FOR_AVX2 static void list_by_eight(int64_t n, int64_t first, const uint32_t *row
 /* List n rows. If ``marks`` is NULL, all of them count as marked. */
 static inline void list_apart(int64_t n, int64_t first, const uint32_t *rows, const uint64_t *marks, uint32_t *marked,
                               uint32_t *others) {
-#if HAS_SIMD
+#if HAS_X86
     if (simd_level() == AVX512)
         list_by_sixteen(n, first, rows, marks, marked, others);
     else if (simd_level() == AVX2)

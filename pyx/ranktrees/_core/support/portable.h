@@ -29,13 +29,13 @@ INLINE double portable_double(int width, int64_t x) {
     const uint64_t bits = (uint64_t)x;
     const double high = portable_from_bits(bits >> 32 ^ 0x4530000080000000ULL);
     const double low = portable_from_bits((bits & 0xffffffffULL) | 0x4330000000000000ULL);
-    return !HAS_SIMD || width == AVX512 ? (double)x : (high - 0x1.00000801p84) + low;
+    return KNOWS_LONGS(width) ? (double)x : (high - 0x1.00000801p84) + low;
 }
 
 /* The same, for 0 <= x < 2^52. */
 INLINE double portable_small_double(int width, int64_t x) {
     const double shifted = portable_from_bits((uint64_t)x | 0x4330000000000000ULL);
-    return !HAS_SIMD || width == AVX512 ? (double)x : shifted - 0x1p52;
+    return KNOWS_LONGS(width) ? (double)x : shifted - 0x1p52;
 }
 
 /* e^x for |x| <= 700. */

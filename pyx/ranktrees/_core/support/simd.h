@@ -1,6 +1,7 @@
 /* One binary for every x86-64: the same C is compiled for narrow and for wide registers, and the widest version that
  * the processor supports is called. Every operation is rounded on its own (-ffp-contract=off), so all versions give
- * the same bits. To test that, RANKTREES_SIMD=portable, avx2 or avx512 limits the width.
+ * the same bits. To test that, RANKTREES_SIMD=portable, avx2 or avx512 limits the width. Every 64-bit Arm has NEON, for
+ * which compilers use it by themselves; what is written for it by hand is off with RANKTREES_SIMD=portable.
  *
  *   EACH_WIDTH(double, sum, (int n, const double *values), (n, values)) { ... }
  *
@@ -21,16 +22,29 @@
 #define RESTRICT __restrict__
 #define prefetch_line(address) __builtin_prefetch(address)
 
-enum { PORTABLE, AVX2, AVX512 };
+enum { PORTABLE, NEON, AVX2, AVX512, SIMD_LEVELS };
 
 #define LISTED(...) __VA_ARGS__ /* strips the parentheses off a list */
 
 #ifdef __x86_64__
-#define HAS_SIMD 1
+#define HAS_X86 1
 #define FOR_AVX2 __attribute__((target("avx2,bmi,bmi2")))
 #define FOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,bmi,bmi2")))
+#else
+#define HAS_X86 0
+#endif
+
+#ifdef __ARM_NEON
+#define HAS_NEON 1
+#else
+#define HAS_NEON 0
+#endif
+
+/* Whether there are instructions that shift 64-bit integers and convert them to doubles, as EACH_WIDTH is compiled. */
+#define KNOWS_LONGS(width) (HAS_NEON || (width) == AVX512)
 
 static inline int simd_of_processor(void) {
+#if HAS_X86
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi") &&
@@ -38,27 +52,31 @@ static inline int simd_of_processor(void) {
         return AVX512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2"))
         return AVX2;
-    return PORTABLE;
+#endif
+    return HAS_NEON ? NEON : PORTABLE;
+}
+
+static inline int simd_supports(int level) {
+    return level == PORTABLE || (level <= simd_of_processor() && (level == NEON) == HAS_NEON);
 }
 
 /* Threads that call this at the same time compute the same number. */
 static inline int simd_level(void) {
+    static const char *const names[SIMD_LEVELS] = {"portable", "neon", "avx2", "avx512"};
     static int found = -1;
     int known = __atomic_load_n(&found, __ATOMIC_RELAXED);
     if (known < 0) {
         const char *asked = getenv("RANKTREES_SIMD");
-        const int most = simd_of_processor();
-        int level = most;
-        if (asked && !strcmp(asked, "portable"))
-            level = PORTABLE;
-        if (asked && !strcmp(asked, "avx2"))
-            level = AVX2;
-        known = level < most ? level : most;
+        known = simd_of_processor();
+        for (int level = 0; asked && level < SIMD_LEVELS; level++)
+            if (!strcmp(asked, names[level]) && simd_supports(level))
+                known = level;
         __atomic_store_n(&found, known, __ATOMIC_RELAXED);
     }
     return known;
 }
 
+#if HAS_X86
 #define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
     INLINE returns name##_of_any_width(int width, LISTED parameters);                                      \
     FOR_AVX512 static returns name##_avx512 parameters {                                                   \
@@ -73,9 +91,6 @@ static inline int simd_level(void) {
     }                                                                                                      \
     INLINE returns name##_of_any_width(int width, LISTED parameters)
 #else
-#define HAS_SIMD 0
-static inline int simd_of_processor(void) { return PORTABLE; }
-static inline int simd_level(void) { return PORTABLE; }
 #define EACH_WIDTH(returns, name, parameters, arguments)                                                   \
     INLINE returns name##_of_any_width(int width, LISTED parameters);                                      \
     static returns name parameters { return name##_of_any_width(PORTABLE, LISTED arguments); }             \

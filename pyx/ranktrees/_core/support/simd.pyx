@@ -1,17 +1,17 @@
 """The width of the registers that the kernels use; see simd.h."""
 
 cdef extern from "support/simd.h":
-    int simd_of_processor()
+    int simd_supports(int level)
     int simd_level()
 
-LEVELS = ("portable", "avx2", "avx512")
+LEVELS = ("portable", "neon", "avx2", "avx512")
 
 
-def of_processor():
-    """The widest level that this processor supports, one of ``LEVELS``."""
-    return LEVELS[simd_of_processor()]
+def supported():
+    """The levels that this processor supports, the widest last."""
+    return [level for number, level in enumerate(LEVELS) if simd_supports(number)]
 
 
 def level():
-    """The level in use: that of the processor, unless RANKTREES_SIMD limits it."""
+    """The level in use: the widest, unless RANKTREES_SIMD names another one."""
     return LEVELS[simd_level()]
