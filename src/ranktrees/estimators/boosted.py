@@ -135,7 +135,7 @@ class Plan:
     stopping: EarlyStopping | None
     costs: FeatureCosts | None
     step: Callable[..., float] | None
-    rate: float | NDArray[np.float64]
+    rate: Any  # one, or those of the rounds
     n_threads: int
 
     @property
@@ -427,7 +427,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         costs, step, rate = (
             self._costs(),
             self._step(data, held_out, n_threads),
-            self._rate(data.share.n_rows, self.max_iter),
+            self._rate(data.share.n_rows),
         )
         ranks.at("the cuts")
         mapper, codes = self._bin(data, n_threads, costs)
@@ -571,7 +571,7 @@ class BoostedTrees(TreeEnsembleEstimator):
         """Set the fitted attributes, and warn of a fit that went wrong."""
         start, share = plan.start, plan.rows.data.share
         self.n_iter_ = start.n_added + len(trees) // start.n_a_round
-        self.learning_rate_ = plan.rate[: self.n_iter_] if isinstance(plan.rate, np.ndarray) else plan.rate
+        self.learning_rate_ = rates_of(plan.rate, self.n_iter_)
         self.max_features_ = self._features_of_a_split(share)
         self.best_iteration_ = self.n_iter_ if plan.stopping is None else self._best_iteration(plan.stopping)
         self._keep_scores(plan, train_scores, validation_scores)
@@ -588,10 +588,8 @@ class BoostedTrees(TreeEnsembleEstimator):
         if isinstance(plan.objective, Logistic | Softmax):
             warn_of_odds(grown)
 
-    def _rate(self, n_rows: int, n_rounds: int) -> Any:
+    def _rate(self, n_rows: int) -> Any:
         """Return the learning rate, or those of the rounds, for the rows to learn from, of all ranks."""
-        if is_schedule(self.learning_rate):
-            return rates_of(self.learning_rate, n_rounds)
         return RATES[n_rows >= MANY_ROWS] if self.learning_rate is None else self.learning_rate
 
     def _features_of_a_split(self, share: Share) -> float:
@@ -981,11 +979,8 @@ class BoostedTrees(TreeEnsembleEstimator):
 
     def _leaf_values_by(self, data: FitData, n_threads: int) -> dict[str, Any]:
         """Return the settings by which the values of leaves follow from the gradients."""
-        rate = self.learning_rate_ if self.learning_rate is None else self.learning_rate
-        if is_schedule(rate):
-            rate = rates_of(rate, len(self.ensemble_) - self.n_init_trees_)
         return {
-            "learning_rate": rate,
+            "learning_rate": self.learning_rate_ if self.learning_rate is None else self.learning_rate,
             "l2_regularization": self.l2_regularization,
             "step": self._step(data, data, n_threads),
             "mean_leaves": self._mean_leaves,
@@ -999,7 +994,8 @@ class BoostedTrees(TreeEnsembleEstimator):
             )
         copied = super()._around(model, n_rows)
         copied.__dict__.update(Start(copied.ensemble_).attributes(copied.ensemble_))
-        copied.learning_rate_ = getattr(self, "learning_rate_", self._rate(n_rows, len(model.ensemble_)))
+        rate = getattr(self, "learning_rate_", self._rate(n_rows))
+        copied.learning_rate_ = rates_of(rate, len(copied.ensemble_))
         return copied
 
     def _forget_scores(self) -> None:

@@ -555,10 +555,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     def _mean_leaves(self) -> bool:  # type: ignore[override]
         return self.leaf_values == "mean"
 
-    def _rate(self, n_rows: int, n_rounds: int) -> Any:
-        if self.step == "optimal" and self.learning_rate is None:
-            return 1.0
-        return super()._rate(n_rows, n_rounds)
+    def _rate(self, n_rows: int) -> Any:
+        return 1.0 if self.step == "optimal" and self.learning_rate is None else super()._rate(n_rows)
 
     def _step(
         self, data: FitData | None, held_out: FitData | None, n_threads: int

@@ -20,6 +20,7 @@ from ranktrees.model.ensemble import Trees
 from ranktrees.support.divergence import refuse_infinite
 from ranktrees.support.parallel import threads_for
 from ranktrees.training.callbacks import Progress
+from ranktrees.training.rates import rate_by
 
 if TYPE_CHECKING:
     from ranktrees.binning.mapper import BinMapper
@@ -96,7 +97,7 @@ def boost(
     prepared: PreparedObjective,
     train: FollowedRows,
     *,
-    learning_rate: float | np.ndarray,
+    learning_rate: Any,
     rounds: range,
     sampler: RowSampler,
     seed: int,
@@ -120,7 +121,7 @@ def boost(
         Has ``gradients(scores, gradients, hessians, iteration)``.
     train : FollowedRows
         Boosting starts from its ``scores``, and updates them in place.
-    learning_rate : float, or ndarray of one for each round from 0 on
+    learning_rate : float, or those of the rounds, see `ranktrees.training.rates.rate_by`
     rounds : range
         The numbers of the rounds to add, from 0 for a new model.
     sampler : RowSampler
@@ -152,7 +153,7 @@ def boost(
     train_scores, validation_scores : lists of float
         After each round.
     """
-    scores, rates = train.scores, np.broadcast_to(learning_rate, rounds.stop)
+    scores, rate = train.scores, rate_by(learning_rate)
     one_hessian = prepared.one_hessian and sampler.takes_all
     gradients, hessians = np.empty(scores.shape), np.empty(1 if one_hessian else scores.shape)
     of_classes = [np.atleast_2d(each) for each in (scores, gradients, hessians)]
@@ -185,7 +186,7 @@ def boost(
                 monotone = grower.constraints.monotone
                 values = quantile_values(grown, train, leaf_quantile, n_threads, monotone, left_out)
             nodes, bitsets = grown.tree(values, mapper, trees.room(len(values)))
-            weight = float(rates[iteration])
+            weight = rate(iteration)
             if step is not None:
                 tree_scores = np.zeros(len(step_rows.scores))
                 step_rows.add(tree_scores, grown, values, mapper, nodes)

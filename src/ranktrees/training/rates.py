@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,42 +23,57 @@ def is_schedule(learning_rate: Any) -> bool:
     return learning_rate is not None and not isinstance(learning_rate, Real)
 
 
-def rates_of(schedule: Any, n_rounds: int) -> NDArray[np.float64]:
-    """Return the learning rates of the first rounds.
+def rate_by(learning_rate: Any) -> Callable[[int], float]:
+    """Return the learning rate as a function of the number of the round, from 0.
 
     Parameters
     ----------
-    schedule : callable or array-like
-        A function of the number of a round, from 0, or the rates of at least so many rounds.
-    n_rounds : int
+    learning_rate : float, array-like or callable
+        One rate, those of the rounds, or a function of the number of a round.
 
     Returns
     -------
-    rates : ndarray of float64, shape (n_rounds,)
+    callable
+        It raises a ValueError if the rate of a round is not a finite number above 0, or if there is none.
 
     Raises
     ------
     ValueError
-        If a rate is not a finite number above 0, or if there are too few.
+        If a rate of a list is not a finite number above 0.
 
     Examples
     --------
-    >>> from ranktrees.training.rates import rates_of
-    >>> rates_of(lambda i: 0.1 * 0.5**i, 3)
-    array([0.1  , 0.05 , 0.025])
+    >>> from ranktrees.training.rates import rate_by
+    >>> rate_by(0.1)(7), rate_by([0.2, 0.1])(1), rate_by(lambda i: 0.5**i)(2)
+    (0.1, 0.1, 0.25)
     """
-    if callable(schedule):
-        rates = [schedule(i) for i in range(n_rounds)]
-    else:
-        rates = list(in_order(schedule, "learning_rate"))
-        if len(rates) < n_rounds:
+    if not is_schedule(learning_rate):
+        return lambda i: learning_rate
+    if callable(learning_rate):
+        return lambda i: _checked(learning_rate(i), i)
+    rates = [_checked(rate, i) for i, rate in enumerate(in_order(learning_rate, "learning_rate"))]
+
+    def of_round(i: int) -> float:
+        if i >= len(rates):
             raise ValueError(
-                f"learning_rate has {len(rates)} rates for {n_rounds} rounds; expected one for each: add "
-                "the others, or pass a function of the number of the round, from 0."
+                f"learning_rate has {len(rates)} rates, but there are more rounds; expected one for each: "
+                "add the others, or pass a function of the number of the round, from 0."
             )
-    for i, rate in enumerate(rates[:n_rounds]):
-        if not (is_real(rate) and 0 < rate < np.inf):
-            raise ValueError(
-                f"learning_rate is {rate!r} in round {i}, counted from 0; expected a finite number above 0."
-            )
-    return np.array(rates[:n_rounds], np.float64)
+        return rates[i]
+
+    return of_round
+
+
+def rates_of(learning_rate: Any, n_rounds: int) -> float | NDArray[np.float64]:
+    """Return one rate as it is, or the rates of so many rounds."""
+    if not is_schedule(learning_rate):
+        return learning_rate
+    return np.array(list(map(rate_by(learning_rate), range(n_rounds))), np.float64)
+
+
+def _checked(rate: Any, i: int) -> float:
+    if not (is_real(rate) and 0 < rate < math.inf):
+        raise ValueError(
+            f"learning_rate is {rate!r} in round {i}, counted from 0; expected a finite number above 0."
+        )
+    return float(rate)

@@ -14,7 +14,7 @@ LightGBM's ``refit`` does the same.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ranktrees._core.support.dtypes import LEAF
 from ranktrees.growing.grown import Grown
 from ranktrees.support.divergence import refuse_infinite
 from ranktrees.training.boosting import newton_step, quantile_values
+from ranktrees.training.rates import rate_by
 
 if TYPE_CHECKING:
     from ranktrees.model.ensemble import Ensemble
@@ -36,7 +37,7 @@ def refit_leaves(
     train: FollowedRows,
     *,
     first: int = 0,
-    learning_rate: float | np.ndarray,
+    learning_rate: Any,
     l2_regularization: float = 0.0,
     leaf_quantile: float | None = None,
     step: Callable[..., float] | None = None,
@@ -59,7 +60,7 @@ def refit_leaves(
         The rows, the loss to reduce on them, and the scores to start from, which are updated in place.
     first : int, default=0
         The number of trees that stay as they are. The scores to start from are those of these trees.
-    learning_rate : float, or ndarray of one for each new tree
+    learning_rate : float, or those of the rounds, see `ranktrees.training.rates.rate_by`
         The factor :math:`\eta` of the new values.
     l2_regularization : float, default=0.0
         The term :math:`\lambda` in the denominator.
@@ -80,7 +81,7 @@ def refit_leaves(
     Ensemble
     """
     data, scores = train.data, train.scores
-    rates = np.broadcast_to(learning_rate, len(ensemble) - first)
+    rate = rate_by(learning_rate)
     nodes, tree_offsets = ensemble.nodes.copy(), ensemble.tree_offsets
     gradients, hessians = np.empty(len(scores)), np.empty(len(scores))
     row_weights = np.ones(len(scores)) if data.weights is None else data.weights
@@ -98,7 +99,7 @@ def refit_leaves(
         new = grown.values
         if leaf_quantile is not None:
             new = quantile_values(grown, train, leaf_quantile, n_threads)
-        weight = float(rates[t - first])
+        weight = rate(t - first)
         if step is not None:
             tree_scores = np.zeros(len(scores))
             grown.add(new, tree_scores)
