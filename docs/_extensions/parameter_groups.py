@@ -23,6 +23,7 @@ GROUPS = {
     "The loss": [
         "quantile",
         "balanced",
+        "class_weight",
         "truncation_level",
         "gain",
         "sigma",
