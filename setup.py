@@ -2,11 +2,16 @@
 
     RANKTREES_DEBUG=1                       bounds are checked, debuggers see everything; slow
     RANKTREES_SANITIZE=address,undefined    the sanitizers of the compiler watch as well
+    RANKTREES_LIBOMP=FOLDER                 LLVM's OpenMP (``include``, ``lib``) for compilers that have none
 
-Each choice has its own folder in ``build/``, so that none takes what another one has made.
+Each of the first two has its own folder in ``build/``, so that none takes what another one has made.
+
+On Windows, the compiler is Clang as Zig brings it, unless ``CC`` names another one. Microsoft's has no vector
+types, and GCC takes the stack to be aligned for wide registers, which it is not there.
 """
 
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -53,29 +58,52 @@ DIRECTIVES = {
 }
 
 
+IS_WINDOWS = os.name == "nt"
+if IS_WINDOWS:
+    python = Path(sys.executable).as_posix()
+    os.environ.setdefault("CC", f'"{python}" -m ziglang cc -target x86_64-windows-gnu')
+
+
 def openmp_flags():
-    """The flags that make the compiler understand OpenMP, or none (a working serial build)."""
-    compiler = os.environ.get("CC", "cc").split()
+    """The flags to compile and to link with OpenMP, or none of either (a working serial build)."""
+    include, link = [], []
+    if library := os.environ.get("RANKTREES_LIBOMP"):
+        folder = Path(library).absolute()
+        include = [f"-I{(folder / 'include').as_posix()}"]
+        suffix = {"darwin": "dylib", "win32": "lib"}.get(sys.platform, "so")
+        link = [(folder / "lib" / f"libomp.{suffix}").as_posix()]
+        if not IS_WINDOWS:
+            link += [f"-Wl,-rpath,{folder / 'lib'}"]
     source = "#include <omp.h>\nint main(void) { return omp_get_max_threads() < 1; }\n"
     for flags in ["-fopenmp"], ["-Xpreprocessor", "-fopenmp"]:
         with tempfile.TemporaryDirectory() as folder:
-            program = Path(folder, "probe.c")
-            program.write_text(source)
-            command = [*compiler, *flags, str(program), "-o", str(Path(folder, "probe"))]
+            Path(folder, "probe.c").write_text(source)
+            compiler = shlex.split(os.environ.get("CC", "cc"))
+            command = [*compiler, *flags, *include, "probe.c", *(link or flags), "-o", "probe"]
             try:
-                if subprocess.run(command, capture_output=True, cwd=folder).returncode == 0:
-                    return flags
+                done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
             except OSError:
                 break
-    return []
+        if done.returncode == 0:
+            return [*flags, *include], link or flags
+    if library:
+        sys.exit(f"RANKTREES_LIBOMP={library}: expected LLVM's OpenMP, but this fails: {shlex.join(command)}")
+    return [], []
 
 
 class BuildTogether(build_ext):
-    """Compiles as many extensions at the same time as there are processors."""
+    """Compiles as many extensions at a time as there are processors, and leaves no file of older sources."""
 
     def finalize_options(self):
         super().finalize_options()
         self.parallel = self.parallel or os.cpu_count()
+
+    def run(self):
+        super().run()
+        if not (self.inplace or self.editable_mode):
+            outputs = self.get_finalized_command("build_py").get_outputs() + self.get_outputs()
+            for path in {*Path(self.build_lib).rglob("*.*")} - {*map(Path, outputs)}:
+                path.unlink()
 
 
 def name_of(source):
@@ -88,8 +116,8 @@ def extension(name, source, depends=()):
         name,
         [str(source)],
         include_dirs=[str(CORE)],
-        extra_compile_args=[*flags, *OPENMP],
-        extra_link_args=[*WATCHED, *OPENMP],
+        extra_compile_args=[*flags, *OPENMP[0]],
+        extra_link_args=[*WATCHED, *OPENMP[1]],
         libraries=["m"] if os.name == "posix" else [],
         depends=list(depends),
     )
@@ -120,7 +148,7 @@ if __name__ == "__main__":  # which processes of cythonize may import
         long_description=with_addresses(Path("README.md").read_text(encoding="utf-8"), urls),
         long_description_content_type="text/markdown",
         cmdclass={"build_ext": BuildTogether},
-        options={"build": {"build_base": BUILD}},
+        options={"build": {"build_base": BUILD}, "build_ext": {"compiler": "mingw32"} if IS_WINDOWS else {}},
         ext_modules=[
             *cythonized([by_itself]),
             *cythonized([shared, *kernels.values()], shared_utility_qualified_name=SHARED),

@@ -379,7 +379,7 @@ def test_huge_sizes_allocate_nothing(section, size):
 
 @pytest.mark.parametrize(
     ("categories", "most"),
-    [(None, 15), ([], 15), ([1.0], 30)],
+    [(None, 15), ([], 20), ([1.0], 30)],
     ids=["not categorical", "no category", "one category"],
 )
 def test_features_without_trees_take_little_memory(categories, most):

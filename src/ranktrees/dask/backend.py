@@ -14,6 +14,9 @@ from joblib import register_parallel_backend
 
 from ranktrees.processes.communicator import RankError, cause_of, checked_timeout
 from ranktrees.processes.sockets import SocketCommunicator
+from ranktrees.support.systems import require_system
+
+require_system("ranktrees.dask", "linux", "darwin")  # sockets are files there, with limits in seconds
 
 try:
     from distributed import Lock, as_completed, get_worker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import mmap
+import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, reduce
@@ -44,6 +45,9 @@ SPARE, AHEAD = 1.25, 1 << 23
 
 # Memory is touched for this many nodes ahead, 115 kB. Page by page it would take three times as long.
 TOUCHED = 1 << 11
+
+# A forked child must not see what its parent writes. Windows has no forks, and such memory for files only.
+OWN = mmap.ACCESS_COPY if hasattr(os, "fork") else mmap.ACCESS_WRITE
 
 RAW = np.dtype((np.void, NODE.itemsize))  # so that records are copied as a whole, not field by field
 
@@ -236,7 +240,7 @@ def _in_room(nodes: np.ndarray, n: int) -> np.ndarray:
     tree takes to grow.
     """
     try:
-        pages = mmap.mmap(-1, n * NODE.itemsize, access=mmap.ACCESS_COPY)
+        pages = mmap.mmap(-1, n * NODE.itemsize, access=OWN)
     except OSError as error:
         raise MemoryError(f"no room for {n} nodes of trees") from error
     room = np.frombuffer(pages, NODE)

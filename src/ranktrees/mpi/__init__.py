@@ -23,6 +23,9 @@ from joblib import register_parallel_backend
 from joblib.parallel import ThreadingBackend
 
 from ranktrees.mpi.launching import ADDRESS, INSTALL, announced_size
+from ranktrees.support.systems import require_system
+
+require_system("ranktrees.mpi", "linux")  # handles of processes, and /proc
 
 if lacking := [
     name for name in ("mpi4py", "cloudpickle", "xxhash") if importlib.util.find_spec(name) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import stat
@@ -12,6 +11,11 @@ import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, TypeVar
+
+try:
+    import fcntl
+except ImportError:  # Windows, which neither moves nor removes an open file
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from ranktrees.support.annotations import PathLike
@@ -179,6 +183,7 @@ def replacing(path: PathLike, what: str) -> Iterator[BinaryIO]:
     """Write a file such that any reader sees the old or the new one, never a part, even if this is killed.
 
     The new file has the permissions of the old one. What writers have left that were killed is removed.
+    Windows does not say who has a file open: there it stays, and a file that others read is not replaced.
 
     Parameters
     ----------
@@ -221,12 +226,16 @@ def replacing(path: PathLike, what: str) -> Iterator[BinaryIO]:
         with _beside(path) as file:
             try:
                 if path.exists():
-                    os.fchmod(file.fileno(), stat.S_IMODE(path.stat().st_mode))
+                    os.chmod(file.name, stat.S_IMODE(path.stat().st_mode))
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                if fcntl is None:
+                    file.close()
                 os.replace(file.name, path)
             except BaseException:
+                with contextlib.suppress(OSError):
+                    file.close()
                 with contextlib.suppress(OSError):
                     os.unlink(file.name)
                 raise
@@ -287,6 +296,8 @@ def _beside(path: Path) -> BinaryIO:
     """Open a new file beside another one. As long as this process lives and has it open, it is locked."""
     while True:
         file = open(path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp"), "xb")  # noqa: SIM115
+        if fcntl is None:
+            return file
         with contextlib.suppress(OSError):  # of file systems without locks
             fcntl.flock(file, fcntl.LOCK_EX)
         if os.fstat(file.fileno()).st_nlink:  # nobody has taken it for a leftover before it was locked
@@ -296,6 +307,8 @@ def _beside(path: Path) -> BinaryIO:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove what `_beside` has made and nobody has open any more, as its writer was killed."""
+    if fcntl is None:
+        return
     named = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{32}}\.tmp")
     with contextlib.suppress(OSError):
         for other in path.parent.iterdir():

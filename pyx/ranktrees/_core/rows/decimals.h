@@ -10,8 +10,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifdef __APPLE__
+#include <xlocale.h>
+#endif
+
 #include "support/portable.h"
 #include "support/simd.h"
+
+#ifdef _WIN32
+#define locale_t _locale_t
+#define newlocale(mask, name, base) _create_locale(LC_ALL, name)
+#define strtod_l _strtod_l
+#endif
 
 enum {
     LEAST_POWER = -292, /* of ten, in the table of powers */
