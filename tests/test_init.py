@@ -462,7 +462,8 @@ def test_an_init_that_is_no_estimator_is_named(cls, rows):
         ):
             clone(make(cls, init)).fit(X, y, qid=qid)
     for init in ("ridge", [Ridge()], np.nan):
-        with pytest.raises(ValueError, match=r"'init' parameter of .* must be .* implementing 'predict'"):
+        named = r"init='ridge'; expected a model" if init == "ridge" else "must be .* implementing 'predict'"
+        with pytest.raises(ValueError, match=named):
             make(cls, init).fit(X, y, qid=qid)
 
 

@@ -5,12 +5,14 @@ It is not run. mypy takes any parameter for a class whose bases have no types, a
 
 from ranktrees import HistGBRTRegressor, LambdaMARTRanker, QueryKFold, best_rows, compare, make_ranking
 
-LambdaMARTRanker(num_leaves=3)  # pyright: ignore[reportCallIssue]
-LambdaMARTRanker(max_iter="ten")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-HistGBRTRegressor(min_data_in_leaf=5)  # pyright: ignore[reportCallIssue]
-X, y, qid = make_ranking(10, random_state=0, return_X_y_qid=True)
-LambdaMARTRanker().fit(X, y, query=qid)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-scores = LambdaMARTRanker().fit(X, y, qid=qid).predict(X)
-best_rows(scores, qid)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-compare(y, scores, scores, test="sign")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
-QueryKFold(n_splits=5).split(X, y, query=qid)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+def mistakes() -> None:
+    LambdaMARTRanker(num_leaves=3)  # pyright: ignore[reportCallIssue]
+    LambdaMARTRanker(max_iter="ten")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    HistGBRTRegressor(min_data_in_leaf=5)  # pyright: ignore[reportCallIssue]
+    X, y, qid = make_ranking(10, random_state=0, return_X_y_qid=True)
+    LambdaMARTRanker().fit(X, y, query=qid)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    scores = LambdaMARTRanker().fit(X, y, qid=qid).predict(X)
+    best_rows(scores, qid)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    compare(y, scores, scores, test="sign")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    QueryKFold(n_splits=5).split(X, y, query=qid)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

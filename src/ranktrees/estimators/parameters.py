@@ -587,7 +587,8 @@ def refuse_foreign_values(estimator: Any) -> None:
             if (ours := _answer_to(name, LOSSES)) is not None:
                 raise ValueError(f"loss={loss!r}; expected the name of the loss in ranktrees: use {ours}.")
     for name, use in (("measure", "that score tells"), ("scoring", "that early stopping follows")):
-        if isinstance(value := getattr(estimator, name, None), list | tuple):
+        many = isinstance(value := getattr(estimator, name, None), list | tuple)
+        if many and (name == "measure" or hasattr(estimator, "early_stopping")):
             raise ValueError(
                 f"{name}={value!r}; expected the one {use}, such as 'ndcg@10': ranktrees.score_curves "
                 "computes any others, after each tree, and ranktrees.evaluation.per_query_table of scores."
