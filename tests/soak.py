@@ -52,7 +52,8 @@ from ranktrees.processes.communicator import ALONE, RankError, active_driver, tr
 from ranktrees.processes.sockets import SocketCommunicator
 from ranktrees.training.checkpoints import Checkpoint
 
-PATIENCE = 300  # seconds for an operation, or it hangs
+PATIENCE = 300  # seconds without a new checkpoint, after which other processes hang
+LIMIT = 3600  # seconds for an operation
 TIMEOUT = 60  # of ranks
 LOST = 3  # the exit code of a process that has lost other ranks
 MEGABYTE = 1 << 20
@@ -197,24 +198,35 @@ def in_child(function, *args):
         sys.exit(LOST)
 
 
+def wait_until(ended, checkpoint=None):
+    """Wait for other processes. On a busy machine they may be slow, but they get on."""
+    last, seen = time.monotonic(), None
+    while not ended():
+        time.sleep(0.002)
+        with contextlib.suppress(FileNotFoundError):
+            if checkpoint is not None and (now := checkpoint.stat().st_mtime_ns) != seen:
+                last, seen = time.monotonic(), now
+        if time.monotonic() - last > PATIENCE:
+            raise TimeoutError("a process hangs")
+
+
 @contextlib.contextmanager
-def children(function, arguments):
+def children(function, arguments, checkpoint=None):
     """Forked processes, one for each tuple of arguments."""
     started = [forking.Process(target=in_child, args=(function, *args)) for args in arguments]
     for child in started:
         child.start()
     try:
         yield started
+        wait_until(lambda: all(child.exitcode is not None for child in started), checkpoint)
     finally:
         for child in started:
-            child.join(PATIENCE / 2)
-            if child.exitcode is None:
-                child.kill()
-                raise TimeoutError(f"a process hangs: {function.__name__}{arguments}")
+            child.kill()
+            child.join()
 
 
 def of_children(function, arguments, checkpoint, place, kill):
-    with children(function, arguments) as started:
+    with children(function, arguments, checkpoint) as started:
         if kill is not None:
             kill(
                 checkpoint,
@@ -258,7 +270,8 @@ def by_mpiexec(rng, scene, parameters, place, kill):
                 lambda victim: int(place.joinpath(f"pid {victim % 2}").read_text()),
                 lambda: job.poll() is not None,
             )
-        code = job.wait(PATIENCE / 2)
+        wait_until(lambda: job.poll() is not None, parameters["checkpoint"])
+        code = job.returncode
         said.seek(0)
         assert code == 0 or kill is not None, said.read()
     for path in (place / "scene", place / "said", *place.glob("pid *")):
@@ -502,7 +515,7 @@ def own_temporary_folder():
 
 def operate(operation, rng, tally, temporary):
     """One operation, after which nothing is left."""
-    faulthandler.dump_traceback_later(PATIENCE, exit=True)
+    faulthandler.dump_traceback_later(LIMIT, exit=True)
     with tempfile.TemporaryDirectory() as folder:
         operation(rng, Path(folder), tally)
     assert not os.listdir(temporary), os.listdir(temporary)

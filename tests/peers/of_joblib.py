@@ -32,6 +32,7 @@ NO_IMPORT = "starts a program that does not import ranktrees.mpi or ranktrees.da
 NO_MEMMAP = "asks for arrays in files, where ranks get them by messages"
 NO_RECURSION = "nests tasks without end; that error cannot be sent, and arrives as a RankError that names it"
 NO_INITIALIZER = "initializers belong to processes that joblib starts"
+OF_DASK = "fails with joblib's own back end for Dask, too"
 MEANT = {
     r"test_error_capture\[mpi\]": NO_POOL,
     r"test_dispatch_multiprocessing\[mpi\]": NO_PROXY,
@@ -41,8 +42,16 @@ MEANT = {
     r"test_nested_parallelism_limit\[.*": OTHER_CLASS,
     r"(?s)test_parallel_with_(interactively_defined|unpicklable)_functions.*": NO_IMPORT,
     r"test_(auto_memmap_on_arrays_from_generator|memmapping_leaks)\[.*": NO_MEMMAP,
-    r"test_thread_bomb_mitigation\[.*": NO_RECURSION,
+    r"test_thread_bomb_mitigation\[.*mpi.*": NO_RECURSION,
     r"test_initializer_(context|parallel)\[.*": NO_INITIALIZER,
+    r"test_(nested_loop|parallel_timeout_fail_with_generator|dispatch_one_job)\[.*dask_rows\]": OF_DASK,
+    r"test_(error_capture|invalid_njobs|nested_backend_context_manager)\[.*dask_rows\]": OF_DASK,
+    r"test_(backend_nesting_level|backend_batch_statistics_reset)\[.*dask_rows\]": OF_DASK,
+}
+
+ENDLESS = {
+    r"test_thread_bomb_mitigation\[.*dask_rows.*": "nests tasks without end, which Dask does, too",
+    r"test_(nested_loop|backend_nesting_level)\[.*(mpi-dask_rows|dask_rows-mpi)\]": "nests one in the other",
 }
 
 globals().update(taken(theirs, PLACES, NAMES))
