@@ -1,4 +1,4 @@
-"""Trains and scores on several threads, in all ways that have kernels of their own: ``scripts/test-races``."""
+"""Trains and scores on several threads, in all ways that have kernels of their own (`scripts/test-races`)."""
 
 import warnings
 
