@@ -4,7 +4,7 @@ import pytest
 
 
 def pytest_collection_modifyitems(items):
-    """Tests that a file lists as ``MEANT``, by patterns, have to fail, and those it lists as ``ENDLESS`` wait."""
+    """What a file lists as ``MEANT``, by patterns, has to fail; what it lists as ``ENDLESS`` is not run."""
     for item in items:
         listed = (item.module.MEANT, {"strict": True}), (item.module.ENDLESS, {"run": False})
         for patterns, options in listed:
