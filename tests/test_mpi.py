@@ -8,15 +8,14 @@ import sys
 import textwrap
 import threading
 import time
-import uuid
 import weakref
 from collections import deque
-from pathlib import Path
 
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from leftovers import nothing_left
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
@@ -35,39 +34,7 @@ from ranktrees.mpi.parcels import Receiver, Sender, pack, unpack
 from ranktrees.processes.communicator import RankError, active, active_driver, training_with
 from ranktrees.support import parallel
 
-MARK = "RANKTREES_TEST_MARK"
 SIZE = 3
-
-
-def processes(mark):
-    """The processes that have this mark in their environment, but for this one."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
-                found.append(int(folder.name))
-    return [pid for pid in found if pid != os.getpid()]
-
-
-@contextlib.contextmanager
-def nothing_left():
-    """What is started here is gone in the end, and so is its memory."""
-    mark, marked = uuid.uuid4().hex, os.environ.get(MARK)
-    before = set(Path("/dev/shm").glob("mpich*"))
-    os.environ[MARK] = mark
-    try:
-        yield
-    finally:
-        os.environ[MARK] = marked or ""
-        last = time.monotonic() + 5
-        while processes(mark) and time.monotonic() < last:
-            time.sleep(0.02)
-        assert not processes(mark)
-        files = set(Path("/dev/shm").glob("mpich*")) - before
-        while files and time.monotonic() < last:  # of others that start at this moment
-            time.sleep(0.02)
-            files &= set(Path("/dev/shm").glob("mpich*"))
-        assert not files
 
 
 @pytest.fixture(scope="module")
@@ -752,6 +719,44 @@ def test_one_program_on_all_ranks(tmp_path):
     assert done.stdout == 2 * (
         "1 [\"RankError('rank 1 failed at tree 1: ValueError: boom')\", \"ValueError('boom')\"]\n"
     )
+
+
+def test_processes_that_a_rank_of_a_program_starts_are_no_ranks(tmp_path):
+    """loky's read ``mpi`` with the task. One that is forked would take the place of its parent."""
+    done = program(
+        tmp_path,
+        """
+        import subprocess
+        import ranktrees.mpi as mpi
+        from ranktrees import HistGBRTRegressor
+
+        X = np.random.default_rng(mpi.rank()).normal(size=(100, 3))
+        y = X.sum(axis=1)
+
+        def trained(_):
+            return mpi.rank(), mpi.size(), HistGBRTRegressor(max_iter=2, random_state=0).fit(X, y).n_iter_
+
+        with joblib.parallel_config("mpi", timeout=20):
+            if mpi.rank() == 1:
+                assert joblib.Parallel(2, backend="loky")(joblib.delayed(trained)(i) for i in range(2)) == [
+                    (0, 1, 2)
+                ] * 2
+                code = "from mpi4py import MPI; print(MPI.COMM_WORLD.Get_size())"
+                assert subprocess.check_output([sys.executable, "-c", code]) == b"1\\n"
+                child = os.fork()
+                if not child:
+                    try:
+                        trained(0)
+                    except RuntimeError as error:
+                        assert "this process was forked from rank 1" in str(error)
+                        os._exit(mpi.size())
+                    os._exit(0)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+            sys.stdout.write(f"{trained(0)}\\n")
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == ["(0, 2, 2)", "(1, 2, 2)"]
 
 
 @pytest.mark.parametrize(

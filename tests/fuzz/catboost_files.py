@@ -8,7 +8,6 @@ same scores. `fuzzing` says the rest.
 
 import contextlib
 import sys
-import tempfile
 from pathlib import Path
 
 import catboost
@@ -18,7 +17,18 @@ import pandas as pd
 from ranktrees import load_catboost
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where this is a script
-from fuzz.fuzzing import LIMIT, WIDE, Judge, damaged_json, main, picked, read, require_valid, size
+from fuzz.fuzzing import (
+    LIMIT,
+    WIDE,
+    Judge,
+    damaged_json,
+    folder_in_memory,
+    main,
+    picked,
+    read,
+    require_valid,
+    size,
+)
 from reference import scoring as reference
 
 QUIET = {"iterations": 2, "depth": 2, "border_count": 8, "verbose": False, "allow_writing_files": False}
@@ -57,7 +67,7 @@ def scores(path, rows):
 @contextlib.contextmanager
 def fuzzer(judged=True):
     judge = Judge(scores, judged)
-    with tempfile.TemporaryDirectory() as folder, contextlib.closing(judge):
+    with folder_in_memory() as folder, contextlib.closing(judge):
         texts, path = list(corpus(folder)), Path(folder, "model.json")
 
         def fuzz(rng):

@@ -12,7 +12,6 @@ import contextlib
 import hashlib
 import json
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,7 @@ from ranktrees.training.callbacks import Checkpointing
 from ranktrees.training.checkpoints import DIGEST_SIZE, HEAD, MAGIC, Checkpoint
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where this is a script
-from fuzz.fuzzing import damaged, damaged_json, main, picked
+from fuzz.fuzzing import damaged, damaged_json, folder_in_memory, main, picked
 from fuzz.native_files import damaged_model
 
 LIMIT = 5.0  # seconds of processor time for a fit
@@ -89,7 +88,7 @@ def fuzzer():
     X, y, qid = make_ranking(8, rows_per_query=10, n_features=4, random_state=0, return_X_y_qid=True)
     position = np.tile(np.arange(1, 11), 8)
     given = [(y, {}), ((y > 2) & (position < 9), {"position": position})]
-    with tempfile.TemporaryDirectory() as folder:
+    with folder_in_memory() as folder:
         path = Path(folder, "fit.checkpoint")
         fits = []
         for number, model in enumerate(MODELS):

@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import signal
+import tempfile
 import time
 import warnings
 from collections import Counter
@@ -197,6 +198,11 @@ def damaged_lines(rng, data):
             lines[i] = change(lines[i])
     data = "\n".join(lines).encode()
     return damaged(rng, data) if rng.random() < 0.1 else data
+
+
+def folder_in_memory():
+    """A new folder, in memory if that can be: a disk would take longer than what is done with the files."""
+    return tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
 # ---- what was read ----------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ takes the file, too, in a process of its own, it gives the same scores. `fuzzing
 import contextlib
 import re
 import sys
-import tempfile
 from pathlib import Path
 
 import lightgbm
@@ -21,7 +20,17 @@ from ranktrees.formats.lightgbm import _ensemble_of, _text_of
 from ranktrees.formats.plain import added_up
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where this is a script
-from fuzz.fuzzing import LIMIT, WIDE, Judge, damaged_lines, main, picked, read, require_valid
+from fuzz.fuzzing import (
+    LIMIT,
+    WIDE,
+    Judge,
+    damaged_lines,
+    folder_in_memory,
+    main,
+    picked,
+    read,
+    require_valid,
+)
 from reference import scoring as reference
 
 QUIET = {"verbose": -1, "num_leaves": 5, "min_data_in_leaf": 5, "min_data_per_group": 5, "num_threads": 1}
@@ -75,7 +84,7 @@ def require_round_trip(ensemble, rows):
 @contextlib.contextmanager
 def fuzzer(judged=True):
     texts, judge = [text.encode() for text in corpus()], Judge(scores, judged)
-    with tempfile.TemporaryDirectory() as folder, contextlib.closing(judge):
+    with folder_in_memory() as folder, contextlib.closing(judge):
         path = Path(folder, "model.txt")
 
         def fuzz(rng):

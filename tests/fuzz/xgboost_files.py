@@ -9,7 +9,6 @@ same scores in single precision. `fuzzing` says the rest.
 import contextlib
 import json
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,18 @@ import xgboost
 from ranktrees import dump_xgboost, load_xgboost
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where this is a script
-from fuzz.fuzzing import LIMIT, WIDE, Judge, damaged_json, main, picked, read, require_valid, size
+from fuzz.fuzzing import (
+    LIMIT,
+    WIDE,
+    Judge,
+    damaged_json,
+    folder_in_memory,
+    main,
+    picked,
+    read,
+    require_valid,
+    size,
+)
 from reference import scoring as reference
 
 QUIET = {"nthread": 1, "max_depth": 2, "base_score": 0.25}
@@ -67,7 +77,7 @@ def scores(path, rows):
 @contextlib.contextmanager
 def fuzzer(judged=True):
     judge = Judge(scores, judged)
-    with tempfile.TemporaryDirectory() as folder, contextlib.closing(judge):
+    with folder_in_memory() as folder, contextlib.closing(judge):
         texts, path = list(corpus(folder)), Path(folder, "model.json")
 
         def fuzz(rng):

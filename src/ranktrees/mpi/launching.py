@@ -18,6 +18,7 @@ INSTALL = 'pip install "ranktrees[mpi]"'
 # Variables by which launchers tell a process the number of ranks. Slurm's own is set in interactive steps of
 # one task, too.
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MPI_LOCALNRANKS", "SLURM_STEP_NUM_TASKS")
+CONNECTIONS = ("PMI_FD", "PMI_PORT", "PMIX_RANK")  # by which MPI knows that it was launched
 
 
 @functools.cache
@@ -28,9 +29,11 @@ def announced_size() -> int:
 
 
 def announce_none() -> None:
-    """Hide from processes that a task starts what the launcher has announced: these are no ranks."""
-    for name in (*SIZES, "PMIX_RANK"):
+    """Hide from processes that this rank starts what its launcher has announced: these are no ranks."""
+    announced_size()  # which stays
+    for name in (*SIZES, *CONNECTIONS):
         os.environ.pop(name, None)
+    os.register_at_fork(after_in_child=announced_size.cache_clear)
 
 
 def default_launcher(n_ranks: int) -> list[str]:

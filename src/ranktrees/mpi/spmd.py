@@ -14,7 +14,7 @@ from joblib.parallel import FallbackToBackend, ParallelBackendBase, ThreadingBac
 from mpi4py import MPI
 
 from ranktrees.mpi.communicator import MPICommunicator
-from ranktrees.mpi.launching import announced_size
+from ranktrees.mpi.launching import announce_none, announced_size
 from ranktrees.processes.communicator import checked_timeout
 from ranktrees.support.parallel import leave_processors, processors_for
 
@@ -34,6 +34,7 @@ def world() -> Any:
             f"instance the one in {Path(sys.executable).parent}."
         )
     ranks = MPICommunicator(MPI.COMM_WORLD)
+    announce_none()
     share_machine(ranks)
     atexit.register(leave, ranks)
     os.register_at_fork(after_in_child=functools.partial(atexit.unregister, leave))  # a child is not a rank

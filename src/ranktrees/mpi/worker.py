@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import cloudpickle
 from threadpoolctl import threadpool_limits
 
-from ranktrees.mpi.launching import ADDRESS, KEY, announce_none
+from ranktrees.mpi.launching import ADDRESS, KEY
 from ranktrees.mpi.parcels import BUSY, DONE, ENDED, FAILED, Receiver, unpack
 from ranktrees.mpi.spmd import world
 from ranktrees.processes.communicator import RankError
@@ -113,7 +113,6 @@ class Worker:
 def main() -> None:
     host, port = os.environ[ADDRESS].rsplit(":", 1)
     ranks = world()
-    announce_none()
     connection = Client((host, int(port)), authkey=bytes.fromhex(os.environ[KEY]))
     threadpool_limits(effective_n_threads(None))
     Worker(ranks, connection).run()

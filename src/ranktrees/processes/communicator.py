@@ -13,6 +13,7 @@ Only integers are summed, so no result depends on which rank adds which numbers,
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -90,6 +91,8 @@ class Communicator:
         The number of this rank, and the number of ranks.
     step : str
         The current step of training, for messages.
+    pid : int
+        The process that is this rank. One that is forked from it is none.
     traffic : Counter
         The "messages" and "bytes" that this rank has sent, counted as the least that a collective needs. With
         n bytes and P ranks, a sum that all ranks get counts ``2 n (P - 1) / P``, and a sum of which each rank
@@ -109,6 +112,7 @@ class Communicator:
 
     def __init__(self) -> None:
         self.step = ""
+        self.pid = os.getpid()
         self._failed_with: object = None
         self._n_to_come = 0  # announced sums, before which ranks need not meet
         self.traffic: Counter[str] = Counter()
@@ -405,17 +409,29 @@ def active() -> Communicator:
         ``joblib.parallel_config``, if that backend has ranks that all run this program. Such a backend has an
         attribute ``communicator``. Without either, the communicator of a rank alone.
 
+    Raises
+    ------
+    RuntimeError
+        In a process that was forked from a rank.
+
     Examples
     --------
     >>> from ranktrees.processes import active
     >>> active().size
     1
     """
-    if getattr(_here, "communicator", None) is not None:
-        return _here.communicator
-    backend, _ = get_active_backend()
-    communicator = getattr(backend, "communicator", None)
-    return ALONE if communicator is None else communicator
+    communicator = getattr(_here, "communicator", None)
+    if communicator is None:
+        communicator = getattr(get_active_backend()[0], "communicator", None)
+    if communicator is None:
+        return ALONE
+    if communicator.pid != os.getpid() and not communicator.alone:
+        raise RuntimeError(
+            f"this process was forked from rank {communicator.rank}, and cannot train in its place: the others "
+            'would take it for its parent. Start processes with "spawn" or "forkserver", or fork them outside '
+            "of what ranks run together."
+        )
+    return communicator
 
 
 def active_driver() -> Any:
