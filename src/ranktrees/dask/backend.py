@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 import socket
 import time
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 from joblib import register_parallel_backend
 
 from ranktrees.processes.communicator import RankError, cause_of, checked_timeout
-from ranktrees.processes.sockets import SocketCommunicator
+from ranktrees.processes.sockets import listen_at, run_rank
 from ranktrees.support.systems import require_system
 
 require_system("ranktrees.dask", "linux", "darwin")  # sockets are files there, with limits in seconds
@@ -21,7 +20,6 @@ require_system("ranktrees.dask", "linux", "darwin")  # sockets are files there, 
 try:
     from distributed import Lock, as_completed, get_worker
     from joblib._dask import DaskDistributedBackend
-    from threadpoolctl import threadpool_limits
 except ImportError as error:
     raise ImportError('ranktrees.dask needs Dask: pip install "ranktrees[dask]"') from error
 
@@ -33,8 +31,7 @@ def listen(key: str, dask_worker: Any) -> tuple[str, int]:
     """On a worker: open and return the address of a gang's rank 0, with the host name that others know."""
     worker = urlsplit(dask_worker.address)
     host = "127.0.0.1" if worker.scheme == "inproc" else worker.hostname
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    _servers[key] = socket.create_server((host, 0), family=family, backlog=128)
+    _servers[key] = listen_at(host)
     return host, _servers[key].getsockname()[1]
 
 
@@ -44,7 +41,7 @@ def listen_no_more(key: Any) -> None:
         server.close()
 
 
-def run_rank(
+def run_here(
     rank: int,
     size: int,
     key: Any,
@@ -55,10 +52,11 @@ def run_rank(
     args: tuple[Any, ...],
 ) -> Any:
     """On a worker: run a rank."""
-    with _servers.pop(key) if rank == 0 else contextlib.nullcontext() as server:
-        ranks = SocketCommunicator(rank, size, bytes.fromhex(key), address, server, timeout)
-    with contextlib.closing(ranks), ranks, threadpool_limits(get_worker().state.nthreads):
-        return function(ranks, shard, *args)
+    server = _servers.pop(key) if rank == 0 else None
+    n_threads = get_worker().state.nthreads
+    return run_rank(
+        rank, size, bytes.fromhex(key), address, server, timeout, n_threads, function, shard, *args
+    )
 
 
 class DaskRows(DaskDistributedBackend):
@@ -127,7 +125,7 @@ class DaskRows(DaskDistributedBackend):
                     gang = (rank, len(workers), key, address, self.timeout)
                     futures.append(
                         self.client.submit(
-                            run_rank, *gang, function, there, args, workers=[worker], pure=False
+                            run_here, *gang, function, there, args, workers=[worker], pure=False
                         )
                     )
                 errors = self._errors(futures)

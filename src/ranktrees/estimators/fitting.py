@@ -53,9 +53,10 @@ from ranktrees.rows.feedback import NOTHING
 from ranktrees.rows.sampling import rows_to_cut
 from ranktrees.support.numeric import is_real
 from ranktrees.support.parallel import effective_n_threads, threads_for
+from ranktrees.support.progress import kind_of_bar
 from ranktrees.support.scikit_learn import CallbackSupportMixin
 from ranktrees.training.boosting import FollowedRows
-from ranktrees.training.callbacks import PrintedLines, ProgressBar, ScikitLearnCallbacks, kind_of_bar
+from ranktrees.training.callbacks import PrintedLines, ProgressBar, ScikitLearnCallbacks
 from ranktrees.training.ranks import refuse_disagreement, refuse_other_estimators
 from ranktrees.training.refitting import refit_leaves
 

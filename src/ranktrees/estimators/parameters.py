@@ -193,7 +193,7 @@ ABSENT = {
     "columns of X are features, and all of them: drop what is none": ("ignore_column", "ignored_features"),
     "features are numbers or categories": ("text_features", "embedding_features"),
     "save(path) of a fitted model writes it": ("output_model", "train_dir", "allow_writing_files"),
-    "ranktrees.mpi and ranktrees.dask train on several machines": (
+    "ranktrees.mpi, dask, spark and ray train on several machines": (
         "tree_learner",
         "machines",
         "num_machines",

@@ -25,6 +25,7 @@ from multiprocessing.connection import Connection, answer_challenge, deliver_cha
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ranktrees.processes.communicator import Communicator, RankError, disagreement
 
@@ -315,3 +316,43 @@ class SocketCommunicator(Communicator):
             except OSError:  # it is gone or does not read; the next exchange reports that
                 shut_down(self._socks[connection])
         return error, answers[0]
+
+
+def listen_at(host: str) -> socket.socket:
+    """Return a socket at which rank 0 listens, at the address that others know its machine by."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, 0), family=family, backlog=128)
+
+
+def run_rank(
+    rank: int,
+    size: int,
+    key: bytes,
+    address: tuple[str, int],
+    server: socket.socket | None,
+    timeout: float,
+    n_threads: float | None,
+    function: Callable[..., Any],
+    *args: Any,
+) -> Any:
+    """Run ``function(communicator, *args)`` on a rank that an engine, such as Dask, has placed in a process.
+
+    Parameters
+    ----------
+    rank, size, key, address, server, timeout
+        As for `SocketCommunicator`. The socket at which rank 0 listens is closed when all ranks have called.
+    n_threads : float or None
+        The number of processors that the engine has given to the rank. If None, nothing limits its threads.
+    function : callable
+    *args
+        Further arguments.
+
+    Returns
+    -------
+    object
+        What the function returns.
+    """
+    with server or contextlib.nullcontext():
+        ranks = SocketCommunicator(rank, size, key, address, server, timeout)
+    with contextlib.closing(ranks), ranks, threadpool_limits(n_threads and max(1, int(n_threads))):
+        return function(ranks, *args)

@@ -9,12 +9,15 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from ranktrees.rows.letor import letor_batches
+from ranktrees.rows.tables import Columns, pyarrow_with
+from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ _UNREADABLE = (
     *(ValueError, TypeError, EOFError, OSError, OverflowError, NotImplementedError, KeyError),
     *(zipfile.BadZipFile, zlib.error, tokenize.TokenError),
 )
+_ARROW = "Arrow", "data set, and a filter of its columns: correct what the error names"
 
 
 class Batch(NamedTuple):
@@ -42,12 +46,18 @@ class Batch(NamedTuple):
         The query id of each row.
     sample_weight : array-like of shape (n_rows,), default=None
         The weights of the rows, >= 0.
+    ids : array-like of shape (n_rows,), default=None
+        The ids of the rows, which :func:`score_batches` writes beside their scores. Fits do not use them.
     """
 
     X: Any
     y: Any = None
     qid: Any = None
     sample_weight: Any = None
+    ids: Any = None
+
+
+_IN_TUPLES = Batch._fields[:4]
 
 
 class Batches:
@@ -74,10 +84,10 @@ class Batches:
     ----------
     source : iterable, or callable that returns one
         The batches: tuples ``(X, y, qid)`` or ``(X, y, qid, sample_weight)``, tuples ``(X, y)`` without ids,
-        or mappings with these names. Each ``X`` is anything that `fit` takes, always with the same features.
-        A query may continue in later batches under the same id. Ids that are numbers in one batch and strings
-        or bytes in another are refused. A callable, or an iterable such as a list, can be iterated over more
-        than once, a generator only once.
+        or mappings with these names, and perhaps ``ids``. Each ``X`` is anything that `fit` takes, always
+        with the same features. A query may continue in later batches under the same id. Ids that are numbers
+        in one batch and strings or bytes in another are refused. A callable, or an iterable such as a list,
+        can be iterated over more than once, a generator only once.
     folder : path-like or None, default=None
         The folder for temporary files, on a disk with enough room. If None, `tempfile.gettempdir`, which on
         some machines is in memory.
@@ -85,6 +95,8 @@ class Batches:
     See Also
     --------
     Batches.from_letor, Batches.from_parquet, Batches.from_numpy : Batches of files.
+    Batches.from_arrow, Batches.from_polars : Batches of data sets and queries that are larger than memory.
+    score_batches : Score batches, and write the scores to a file.
 
     Notes
     -----
@@ -122,7 +134,9 @@ class Batches:
         for number, batch in enumerate(self.source() if callable(self.source) else self.source):
             if isinstance(batch, Mapping) and "X" in batch and batch.keys() <= set(Batch._fields):
                 yield Batch(**batch)
-            elif isinstance(batch, tuple) and 1 <= len(batch) <= len(Batch._fields):
+            elif isinstance(batch, tuple) and 1 <= len(batch) <= len(
+                Batch._fields if isinstance(batch, Batch) else _IN_TUPLES
+            ):
                 yield Batch(*batch)
             else:
                 raise TypeError(
@@ -195,10 +209,11 @@ class Batches:
         cls,
         paths: PathLike | Sequence[PathLike],
         *,
-        label: str,
+        label: str | None = None,
         qid: str | None = None,
         features: Sequence[str] | None = None,
         sample_weight: str | None = None,
+        ids: str | None = None,
         batch_rows: int = 50_000,
         folder: PathLike | None = None,
     ) -> Self:
@@ -208,10 +223,10 @@ class Batches:
         ----------
         paths : str, path-like or sequence of them
             The files.
-        label : str
-            The name of the column with the labels.
-        qid, sample_weight : str, default=None
-            The names of the columns with the query ids and the weights, if there are any.
+        label : str, default=None
+            The name of the column with the labels. Without labels, rows can only be scored.
+        qid, sample_weight, ids : str, default=None
+            The names of the columns with the query ids, the weights and the ids of rows, if there are any.
         features : sequence of str, default=None
             The names of the columns of ``X``. If None, all other columns of the first file, in its order,
             except those in which pandas has stored the index of a data frame.
@@ -245,19 +260,13 @@ class Batches:
         ...     [(batch.X.column_names, len(batch.X)) for batch in batches]
         [(['bm25'], 3)]
         """
-        try:
-            import pyarrow.parquet
-        except ImportError as error:
-            raise ImportError(
-                'Batches.from_parquet needs pyarrow; install it with: pip install "ranktrees[parquet]"'
-            ) from error
+        pyarrow = pyarrow_with("parquet", "Batches.from_parquet")
         paths = _paths(paths)
         _check_rows_of_batch(batch_rows)
-        given = {"y": label, "qid": qid, "sample_weight": sample_weight}
-        named = {argument: column for argument, column in given.items() if column is not None}
+        named = {"y": label, "qid": qid, "sample_weight": sample_weight, "ids": ids}
 
         def source() -> Iterator[dict[str, Any]]:
-            columns = None if features is None else list(features)
+            columns: Columns | None = None
             n_rows = 0
             for path in paths:
                 with _reading(path, "Parquet"):
@@ -266,34 +275,203 @@ class Batches:
                     there = file.schema_arrow.names
                     if columns is None:
                         with _reading(path, "Parquet"):
-                            others = {*named.values(), *_index_columns(file.schema_arrow)}
-                        columns = [name for name in there if name not in others]
-                    elif features is None and (more := [n for n in there if n not in (*columns, *others)]):
+                            index = _index_columns(file.schema_arrow)
+                        columns = Columns.among(there, path, features, index, **named)
+                    elif features is None and (
+                        more := [n for n in there if n not in (*columns.names, *index)]
+                    ):
                         raise ValueError(
                             f"{path} has the columns {more[:10]}, which {paths[0]} lacks; expected the same "
                             "columns in all files: choose them by features=."
                         )
-                    for name in (*columns, *named.values()):
-                        if name not in there:
-                            raise ValueError(
-                                f"{path} has no column {name!r}; expected one of those that it has, "
-                                f"{there[:10]}: correct the name."
-                            )
-                        if there.count(name) > 1:
-                            raise ValueError(
-                                f"{path} has {there.count(name)} columns called {name!r}; expected a name "
-                                "for each: rename them in the file, or leave them out by features=."
-                            )
-                    for part in _parts(file, path, batch_rows, [*columns, *named.values()]):
-                        table = pyarrow.Table.from_batches([part])
-                        n_rows += len(table)
-                        yield {
-                            "X": table.select(columns),
-                            **{argument: table[name] for argument, name in named.items()},
-                        }
+                    columns.require(there, path)
+                    for part in _parts(file, path, batch_rows, columns.names):
+                        n_rows += len(part)
+                        yield columns.arguments(pyarrow.Table.from_batches([part]))
             _require_some(n_rows, paths, "paths")
 
         return cls(source, folder=folder)
+
+    @classmethod
+    def from_arrow(
+        cls,
+        source: Any,
+        *,
+        label: str | None = None,
+        qid: str | None = None,
+        features: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        ids: str | None = None,
+        filter: Any = None,
+        batch_rows: int = 50_000,
+        folder: PathLike | None = None,
+    ) -> Self:
+        """Make batches of a data set of Arrow, such as a folder of Parquet files.
+
+        Only the columns that are named or features are read, and of a data set on disk only the row groups
+        that may have rows for the filter.
+
+        Parameters
+        ----------
+        source : path-like, pyarrow.dataset.Dataset, object with rows of Arrow, or callable
+            The path of a folder of Parquet files is read with all folders in it, and those with names such as
+            ``day=1`` give a column ``day``. Any other data set is made by `pyarrow.dataset.dataset`, and
+            tables of Delta Lake by their ``to_pyarrow_dataset()``. Tables, results of queries and all that
+            has ``__arrow_c_stream__`` can be passed as well. What can be read only once, such as a
+            `pyarrow.RecordBatchReader`, should be returned by a callable, which is called whenever rows are
+            read.
+        label : str, default=None
+            The name of the column with the labels. Without labels, rows can only be scored.
+        qid, sample_weight, ids : str, default=None
+            The names of the columns with the query ids, the weights and the ids of rows, if there are any.
+        features : sequence of str, default=None
+            The names of the columns of ``X``. If None, all other columns, in their order.
+        filter : pyarrow.compute.Expression, default=None
+            The condition for rows, such as ``pyarrow.compute.field("day") > 7``. It may use any column.
+        batch_rows : int, default=50_000
+            The maximum number of rows of a batch.
+        folder
+            As in `Batches`.
+
+        Returns
+        -------
+        Batches
+            The batches, in the order of the files and of the rows in them. Each ``X`` is an Arrow table.
+
+        Raises
+        ------
+        ImportError
+            If pyarrow is not installed.
+        TypeError
+            While batches are read, if ``source`` is something else.
+        ValueError
+            While batches are read, if files are damaged, if a column is missing or two have its name, if the
+            filter does not fit, or if no rows are left.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import pyarrow.compute as pc
+        >>> from pyarrow import parquet
+        >>> from ranktrees.datasets import Batches
+        >>> rows = pa.table(
+        ...     {"grade": [2, 0, 1], "query": [7, 7, 9], "bm25": [0.5, 0.0, 3.0], "day": [1, 1, 2]}
+        ... )
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     parquet.write_to_dataset(rows, folder, partition_cols=["day"])
+        ...     named = {"label": "grade", "qid": "query", "features": ["bm25"]}
+        ...     batches = Batches.from_arrow(folder, **named, filter=pc.field("day") == 1)
+        ...     [batch.X["bm25"].to_pylist() for batch in batches]
+        [[0.5, 0.0]]
+        """
+        pyarrow = pyarrow_with("dataset", "Batches.from_arrow")
+        _check_rows_of_batch(batch_rows)
+        named = {"y": label, "qid": qid, "sample_weight": sample_weight, "ids": ids}
+
+        def batches() -> Iterator[dict[str, Any]]:
+            rows = source() if callable(source) else source
+            holder = f"source ({as_seen(rows)})"
+            n_rows = 0
+            with _reading(holder, *_ARROW):
+                if isinstance(rows, (str, os.PathLike)):
+                    rows = pyarrow.dataset.dataset(os.fspath(rows), format="parquet", partitioning="hive")
+                elif hasattr(rows, "__arrow_c_stream__"):
+                    rows = pyarrow.RecordBatchReader.from_stream(rows)
+            if isinstance(rows, pyarrow.dataset.Dataset):
+                scanner_of = rows.scanner
+                ahead = {"batch_readahead": 1, "fragment_readahead": 1}  # otherwise 64 batches are in memory
+            elif isinstance(rows, pyarrow.RecordBatchReader):
+                scanner_of, ahead = partial(pyarrow.dataset.Scanner.from_batches, rows), {}
+            else:
+                raise TypeError(
+                    f"{holder} has no rows of Arrow; expected the path of a folder of Parquet files, a "
+                    "pyarrow.dataset.Dataset, an object with __arrow_c_stream__, or a function that returns "
+                    "one of them."
+                )
+            columns = Columns.among(rows.schema.names, holder, features, (), **named)
+            with _reading(holder, *_ARROW):
+                parts = scanner_of(
+                    columns=columns.names, filter=filter, batch_size=batch_rows, **ahead
+                ).to_batches()
+            while (part := _next(parts, holder)) is not None:
+                for first in range(0, len(part), batch_rows):
+                    some = pyarrow.Table.from_batches([part.slice(first, batch_rows)])
+                    n_rows += len(some)
+                    yield columns.arguments(some)
+            _require_rows(n_rows, holder)
+
+        return cls(batches, folder=folder)
+
+    @classmethod
+    def from_polars(
+        cls,
+        frame: Any,
+        *,
+        label: str | None = None,
+        qid: str | None = None,
+        features: Sequence[str] | None = None,
+        sample_weight: str | None = None,
+        ids: str | None = None,
+        batch_rows: int = 50_000,
+        folder: PathLike | None = None,
+    ) -> Self:
+        """Make batches of a query of polars, such as a scan of files, by its streaming engine.
+
+        Only the columns that are named or features are read.
+
+        Parameters
+        ----------
+        frame : polars.LazyFrame
+            The query. Its rows are computed whenever batches are read.
+        label : str, default=None
+            The name of the column with the labels. Without labels, rows can only be scored.
+        qid, sample_weight, ids : str, default=None
+            The names of the columns with the query ids, the weights and the ids of rows, if there are any.
+        features : sequence of str, default=None
+            The names of the columns of ``X``. If None, all other columns, in their order.
+        batch_rows : int, default=50_000
+            The maximum number of rows of a batch.
+        folder
+            As in `Batches`.
+
+        Returns
+        -------
+        Batches
+            The batches. Each ``X`` is a frame of polars.
+
+        Raises
+        ------
+        TypeError
+            If ``frame`` is no LazyFrame, or one of a version of polars that cannot compute batches.
+        ValueError
+            While batches are read, if a column is missing, or if there are no rows.
+
+        Examples
+        --------
+        >>> import polars as pl  # doctest: +SKIP
+        >>> scan = pl.scan_parquet("rows/*.parquet").filter(pl.col("day") > 7)  # doctest: +SKIP
+        >>> batches = Batches.from_polars(scan, label="grade", qid="query")  # doctest: +SKIP
+        """
+        if not hasattr(frame, "collect_batches"):
+            raise TypeError(
+                f"frame is {as_seen(frame)}, which has no collect_batches; expected a LazyFrame of polars "
+                "1.34 or later: call lazy() of a DataFrame, or install a later polars."
+            )
+        _check_rows_of_batch(batch_rows)
+        named = {"y": label, "qid": qid, "sample_weight": sample_weight, "ids": ids}
+
+        def batches() -> Iterator[dict[str, Any]]:
+            columns = Columns.among(frame.collect_schema().names(), "frame", features, (), **named)
+            n_rows = 0
+            some = frame.select(columns.names)
+            for part in some.collect_batches(chunk_size=batch_rows, maintain_order=True):
+                for few in part.iter_slices(batch_rows):
+                    n_rows += len(few)
+                    yield columns.arguments(few)
+            _require_rows(n_rows, "frame")
+
+        return cls(batches, folder=folder)
 
     @classmethod
     def from_numpy(
@@ -342,8 +520,8 @@ class Batches:
         def source() -> Iterator[dict[str, Any]]:
             n_rows = 0
             for number, shard in enumerate(shards):
-                if isinstance(shard, tuple) and len(shard) <= len(Batch._fields):
-                    arrays = {name: _mapped(part) for name, part in zip(Batch._fields, shard, strict=False)}
+                if isinstance(shard, tuple) and len(shard) <= len(_IN_TUPLES):
+                    arrays = {name: _mapped(part) for name, part in zip(_IN_TUPLES, shard, strict=False)}
                 elif isinstance(shard, (str, os.PathLike)) and Path(shard).suffix == ".npz":
                     arrays = _arrays_of_file(shard, f"shard {number}")
                 else:
@@ -391,6 +569,13 @@ def _require_some(n_rows: int, sources: list[Any], name: str) -> None:
         )
 
 
+def _require_rows(n_rows: int, holder: str) -> None:
+    if not n_rows:
+        raise ValueError(
+            f"{holder} has no rows; expected at least one: check the filter, and the program that wrote them."
+        )
+
+
 def _with_entries(batch: Any) -> str:
     """Describe an invalid batch by its type and its entries, for messages."""
     kind = type(batch).__name__
@@ -400,28 +585,28 @@ def _with_entries(batch: Any) -> str:
 
 
 @contextmanager
-def _reading(path: Any, kind: str) -> Iterator[None]:
+def _reading(path: Any, kind: str, expected: str = "file: write it again") -> Iterator[None]:
     """Name the file if it cannot be read."""
     try:
         yield
     except _UNREADABLE as error:
-        if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):  # it is not there, say
+        not_there = isinstance(error, FileNotFoundError)
+        if not_there or (isinstance(error, OSError) and error.errno not in (None, errno.EINVAL)):
             raise
         raise ValueError(
-            f"{path} cannot be read ({type(error).__name__}: {error}); expected a complete {kind} file: "
-            "write it again."
+            f"{path} cannot be read ({type(error).__name__}: {error}); expected a complete {kind} {expected}."
         ) from error
 
 
 def _arrays_of_file(path: Any, name: str) -> dict[str, np.ndarray]:
     """The arrays of an ``.npz`` file, which must not contain any others."""
     with _reading(path, ".npz"), open(path, "rb") as stream, np.load(stream) as file:
-        unknown = [array for array in file if array not in Batch._fields]
+        unknown = [array for array in file if array not in _IN_TUPLES]
         arrays = {} if unknown else {array: file[array] for array in file}
     if unknown:
         raise ValueError(
             f"{name}, {path}, has {', '.join(map(repr, unknown))}; expected arrays called "
-            f"{', '.join(Batch._fields)}: rename them, or leave the others out."
+            f"{', '.join(_IN_TUPLES)}: rename them, or leave the others out."
         )
     return arrays
 
@@ -429,6 +614,12 @@ def _arrays_of_file(path: Any, name: str) -> dict[str, np.ndarray]:
 def _parts(file: Any, path: Any, n_rows: int, columns: list[str]) -> Iterator[Any]:
     with _reading(path, "Parquet"):
         yield from file.iter_batches(n_rows, columns=columns)
+
+
+def _next(parts: Iterator[Any], holder: str) -> Any:
+    """The next part that an Arrow data set yields; None at the end."""
+    with _reading(holder, *_ARROW):
+        return next(parts, None)
 
 
 def _check_rows_of_batch(batch_rows: Any) -> None:

@@ -15,6 +15,7 @@ from ranktrees.rows.labels import check_labels, check_weights
 from ranktrees.rows.matrix import check_columns, rows_of
 from ranktrees.rows.queries import find_queries, ids_in, qid_of, runs_in
 from ranktrees.rows.values import as_seen, shape_of
+from ranktrees.support.progress import counted
 from ranktrees.support.spool import SparseSpool, Spool
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def read_batches(
     queries = _QueryNumbers()
     rows: Spool | SparseSpool = Spool(batches.folder)
     labels, weights, qid = [], [], []
-    for number, batch in enumerate(batches):
+    shown = "bar" if communicator.rank == 0 and getattr(estimator, "verbose", 0) == "bar" else 0
+    for number, batch in enumerate(counted(batches, lambda batch: shape_of(batch.X)[0], name, shown)):
         of_batch = f" of batch {number}"
         own_name = name + of_batch
         _require_some_rows(batch.X, own_name)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktrees.model.ensemble import Ensemble
 from ranktrees.rows import carry_queries
+from ranktrees.support.progress import kind_of_bar
 
 if TYPE_CHECKING:
     from ranktrees.rows.data import FitData
@@ -167,17 +168,6 @@ class ProgressBar(Watcher):
     def close(self) -> None:
         """Leave the bar as it is."""
         self.bar.close()
-
-
-def kind_of_bar() -> Any:
-    """Return tqdm's class of progress bars, or raise if tqdm is not installed."""
-    try:
-        from tqdm.auto import tqdm
-    except ImportError as error:
-        raise ImportError(
-            'verbose="bar" needs tqdm; install it with: pip install "ranktrees[plot]"'
-        ) from error
-    return tqdm
 
 
 class ScikitLearnCallbacks(Watcher):

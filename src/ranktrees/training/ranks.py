@@ -158,13 +158,19 @@ def fit_on_ranks(
         if (known := getattr(estimator, name, None)) is not None:
             known = known if len(known) == data.n_rows else np.full(data.n_rows, np.nan)
             shards = [shard | {name: known[rows]} for shard, rows in zip(shards, dealt, strict=True)]
-    states = driver.run_rows(_fit_shard, shards, estimator)
-    parameters = estimator.get_params(deep=False)
-    learned = {name: value for name, value in states[0].items() if name not in parameters}
-    for name in OF_ITS_ROWS & learned.keys():
-        learned[name] = np.empty(data.n_rows)
+    states = driver.run_rows(fit_shard, shards, estimator)
+    of_rows = {}
+    for name in OF_ITS_ROWS & states[0].keys():
+        of_rows[name] = np.empty(data.n_rows)
         for own_rows, state in zip(dealt, states, strict=True):
-            learned[name][own_rows] = state[name]
+            of_rows[name][own_rows] = state[name]
+    take_over(estimator, states[0] | of_rows)
+
+
+def take_over(estimator: Any, state: dict[str, Any]) -> None:
+    """Give an estimator what its copy on the first rank has learned."""
+    parameters = estimator.get_params(deep=False)
+    learned = {name: value for name, value in state.items() if name not in parameters}
     for name in [name for name in vars(estimator) if name.endswith("_") and name not in learned]:
         delattr(estimator, name)  # left over from an earlier fit
     vars(estimator).update(learned)
@@ -187,7 +193,7 @@ def _shards(
     return [{name: _safe_indexing(values, rows) for name, values in columns.items()} for rows in dealt]
 
 
-def _fit_shard(communicator: Communicator, shard: dict[str, Any], estimator: Any) -> dict[str, Any]:
+def fit_shard(communicator: Communicator, shard: dict[str, Any], estimator: Any) -> dict[str, Any]:
     """Fit on a rank of a driver. Return the fitted attributes; from all ranks but the first, only its own."""
     vars(estimator).update({name: shard[name] for name in OF_ITS_ROWS if name in shard})
     with training_with(communicator), warnings.catch_warnings():

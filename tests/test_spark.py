@@ -1,0 +1,107 @@
+"""Tasks of Spark train one model, which is that of one process, and score where the rows are."""
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from ranktrees import LambdaMARTRanker, make_ranking, spark
+from ranktrees.spark import stages
+
+pyspark = pytest.importorskip("pyspark")
+
+pytestmark = pytest.mark.filterwarnings("default")  # of Spark about pandas and Python
+
+
+@pytest.fixture(scope="module")
+def session():
+    from pyspark.sql import SparkSession
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        builder = SparkSession.builder.master("local[2, 4]").config("spark.ui.enabled", "false")
+        with builder.config("spark.sql.shuffle.partitions", 2).getOrCreate() as session:
+            yield session
+
+
+@pytest.fixture(scope="module")
+def frame():
+    X, y, qid = make_ranking(24, rows_per_query=8, n_features=4, random_state=0, return_X_y_qid=True)
+    columns = ["a", "b", "c", "d.e"]
+    return pd.DataFrame(X.astype(float).round(1), columns=columns).assign(
+        grade=y, query=qid, document=range(len(y))
+    )
+
+
+FEATURES = ["a", "b", "c", "d.e"]
+NAMED = {"label": "grade", "qid": "query", "features": FEATURES}
+
+
+def ranker(**parameters):
+    return LambdaMARTRanker(**{"max_iter": 5, "random_state": 0, "min_samples_leaf": 5} | parameters)
+
+
+@pytest.fixture(scope="module")
+def alone(frame):
+    whole = frame.sort_values(["query", *FEATURES, "grade"])
+    return ranker().fit(whole[FEATURES], whole["grade"], qid=whole["query"])
+
+
+@pytest.fixture(scope="module")
+def rows(session, frame):
+    return session.createDataFrame(frame.sample(frac=1, random_state=0)).repartition(3)
+
+
+@pytest.mark.parametrize("n_ranks", [1, 2])
+def test_the_model_is_that_of_one_process(rows, alone, n_ranks):
+    there = spark.fit(ranker(), rows, n_ranks=n_ranks, **NAMED)
+    assert there.ensemble_.digest() == alone.ensemble_.digest()
+
+
+def test_scores_are_those_of_the_model(rows, frame, alone):
+    scored = spark.score(alone, rows.select("document", "`d.e`", "c", "b", "a", "query"))
+    assert scored.columns == ["document", "d.e", "c", "b", "a", "query", "score"]
+    found = scored.toPandas().sort_values("document")["score"]
+    assert found.tolist() == alone.predict(frame[FEATURES]).tolist()
+
+
+def test_an_error_of_a_rank_is_raised_as_it_is(rows):
+    from pyspark.sql import functions
+
+    broken = rows.withColumn("grade", functions.when(rows.query == 3, None).otherwise(rows.grade))
+    with pytest.raises(ValueError, match="y") as caught:
+        spark.fit(ranker(), broken, n_ranks=2, **NAMED)
+    assert "On rank" in caught.value.__notes__[0]
+
+
+class Killed(stages.TableFit):
+    """A fit whose last rank is killed the first time that it runs."""
+
+    def run(self, rank, *args):
+        try:
+            if rank == 1:
+                Path(f"{self.estimator.checkpoint}.killed").touch(exist_ok=False)
+                os.kill(os.getpid(), signal.SIGKILL)
+        except FileExistsError:
+            pass
+        return super().run(rank, *args)
+
+
+def test_spark_starts_all_ranks_again_if_one_is_killed(rows, alone, tmp_path, monkeypatch):
+    monkeypatch.setattr(stages, "TableFit", Killed)
+    there = spark.fit(ranker(checkpoint=tmp_path / "ranker"), rows, n_ranks=2, **NAMED)
+    assert (tmp_path / "ranker.killed").exists()
+    assert there.ensemble_.digest() == alone.ensemble_.digest()
+
+
+def test_spark_is_asked_for_where_it_is_needed(monkeypatch, alone):
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    for call in (partial(spark.fit, ranker(), None, n_ranks=2, **NAMED), partial(spark.score, alone, None)):
+        with pytest.raises(ImportError, match=r'pip install "ranktrees\[spark\]"'):
+            call()
