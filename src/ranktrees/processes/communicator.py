@@ -428,8 +428,8 @@ def active() -> Communicator:
     if communicator.pid != os.getpid() and not communicator.alone:
         raise RuntimeError(
             f"this process was forked from rank {communicator.rank}, and cannot train in its place: the "
-            "others wait for that one; start a new process (multiprocessing's spawn or joblib's loky) to "
-            "train apart, and stay out of what ranks run together."
+            'others would take it for its parent. Start processes with "spawn" or "forkserver", or fork '
+            "them outside of what ranks run together."
         )
     return communicator
 
