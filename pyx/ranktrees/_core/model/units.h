@@ -104,35 +104,33 @@ INLINE uint8_t look_up_row(int n_questions, table_row_t table, uint8_t answers) 
 #include "model/units_of_width.h"
 
 #if HAS_NEON
-typedef struct {
-    uint8x16_t first, second; /* loaded by one instruction */
-} pair_neon;
+/* Four registers at once: one instruction loads them. */
 #define OF(name) name##_neon
 #define TARGET
-#define REGISTER pair_neon
+#define REGISTER uint8x16x4_t
 #define TABLE uint8x16_t
-INLINE pair_neon load_neon(const uint8_t *from) { return (pair_neon){vld1q_u8(from), vld1q_u8(from + 16)}; }
-INLINE void store_neon(uint8_t *to, pair_neon x) {
-    vst1q_u8(to, x.first);
-    vst1q_u8(to + 16, x.second);
+#define EACH_OF_FOUR(value) {{value(0), value(1), value(2), value(3)}}
+INLINE uint8x16x4_t load_neon(const uint8_t *from) { return vld1q_u8_x4(from); }
+INLINE void store_neon(uint8_t *to, uint8x16x4_t x) { vst1q_u8_x4(to, x); }
+INLINE uint8x16x4_t all_neon(uint8_t x) {
+    const uint8x16_t all = vdupq_n_u8(x);
+    return (uint8x16x4_t){{all, all, all, all}};
 }
-INLINE pair_neon all_neon(uint8_t x) { return (pair_neon){vdupq_n_u8(x), vdupq_n_u8(x)}; }
-INLINE pair_neon lower_neon(pair_neon x, pair_neon y) {
-    return (pair_neon){vminq_u8(x.first, y.first), vminq_u8(x.second, y.second)};
-}
-INLINE pair_neon higher_neon(pair_neon x, pair_neon y) {
-    return (pair_neon){vmaxq_u8(x.first, y.first), vmaxq_u8(x.second, y.second)};
-}
+#define LOWER(i) vminq_u8(x.val[i], y.val[i])
+#define HIGHER(i) vmaxq_u8(x.val[i], y.val[i])
+INLINE uint8x16x4_t lower_neon(uint8x16x4_t x, uint8x16x4_t y) { return (uint8x16x4_t)EACH_OF_FOUR(LOWER); }
+INLINE uint8x16x4_t higher_neon(uint8x16x4_t x, uint8x16x4_t y) { return (uint8x16x4_t)EACH_OF_FOUR(HIGHER); }
 /* Shifts the bits so far to the left, and puts the lowest of the comparison behind them. */
-INLINE pair_neon add_if_neon(pair_neon so_far, pair_neon x, pair_neon code, pair_neon bit) {
+#define WITH_NEXT(i) vsliq_n_u8(vcleq_u8(x.val[i], code.val[i]), so_far.val[i], 1)
+INLINE uint8x16x4_t add_if_neon(uint8x16x4_t so_far, uint8x16x4_t x, uint8x16x4_t code, uint8x16x4_t bit) {
     (void)bit;
-    return (pair_neon){vsliq_n_u8(vcleq_u8(x.first, code.first), so_far.first, 1),
-                       vsliq_n_u8(vcleq_u8(x.second, code.second), so_far.second, 1)};
+    return (uint8x16x4_t)EACH_OF_FOUR(WITH_NEXT);
 }
 INLINE uint8x16_t table_neon(const uint8_t *from) { return vld1q_u8(from); }
-INLINE pair_neon look_up_neon(int n_questions, uint8x16_t table, pair_neon answers) {
+#define LOOKED_UP(i) vqtbl1q_u8(table, answers.val[i])
+INLINE uint8x16x4_t look_up_neon(int n_questions, uint8x16_t table, uint8x16x4_t answers) {
     (void)n_questions;
-    return (pair_neon){vqtbl1q_u8(table, answers.first), vqtbl1q_u8(table, answers.second)};
+    return (uint8x16x4_t)EACH_OF_FOUR(LOOKED_UP);
 }
 #include "model/units_of_width.h"
 #endif
