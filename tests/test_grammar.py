@@ -132,6 +132,7 @@ MORE = {  # what a call needs behind its model
 WRITERS = [name for name in FUNCTIONS if name.startswith("dump_") and "model" in parameters_of(CALLS[name])]
 OF_OTHERS = {"load_lightgbm", "load_xgboost", "load_catboost"}
 OF_CLICKS = "inspection.position_bias"  # of which an ensemble knows nothing
+OF_BATCHES = "datasets.score_batches"  # by any model that predicts
 
 
 def alike(one, two):
@@ -147,7 +148,7 @@ def alike(one, two):
 
 def test_functions_of_a_model_are_known():
     of_a_model = {name for name, call in FUNCTIONS.items() if "model" in parameters_of(call)}
-    assert of_a_model == {*MORE, *WRITERS, *OF_OTHERS, OF_CLICKS}
+    assert of_a_model == {*MORE, *WRITERS, *OF_OTHERS, OF_CLICKS, OF_BATCHES}
 
 
 @pytest.mark.parametrize("name", MORE)
