@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from ranktrees import LambdaMARTRanker, make_ranking, spark
+from ranktrees.datasets import Batches
 from ranktrees.spark import stages
 
 pyspark = pytest.importorskip("pyspark")
@@ -98,6 +99,15 @@ def test_spark_starts_all_ranks_again_if_one_is_killed(rows, alone, tmp_path, mo
     there = spark.fit(ranker(checkpoint=tmp_path / "ranker"), rows, n_ranks=2, **NAMED)
     assert (tmp_path / "ranker.killed").exists()
     assert there.ensemble_.digest() == alone.ensemble_.digest()
+
+
+def test_other_rows_are_refused(frame, alone):
+    for call in (
+        partial(spark.fit, ranker(), Batches([]), n_ranks=2, **NAMED),
+        partial(spark.score, alone, frame),
+    ):
+        with pytest.raises(TypeError, match=r"rows is .*; expected a DataFrame of Spark"):
+            call()
 
 
 def test_spark_is_asked_for_where_it_is_needed(monkeypatch, alone):

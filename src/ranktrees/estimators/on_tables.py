@@ -27,6 +27,7 @@ from ranktrees.processes.communicator import RankError, cause_of, checked_timeou
 from ranktrees.processes.sockets import run_rank
 from ranktrees.rows.features import names_of
 from ranktrees.rows.tables import Columns
+from ranktrees.rows.values import as_seen
 from ranktrees.support.numeric import is_whole
 from ranktrees.training.ranks import OF_ITS_ROWS, fit_shard, take_over
 
@@ -208,6 +209,12 @@ class TableFit:
             for argument, values in arguments.items()
             for suffix, some in parts.items()
         }
+
+
+def require_rows(rows: Any, method: str, expected: str) -> None:
+    """Raise if rows have no such method, as they are not those of the engine."""
+    if not hasattr(rows, method):
+        raise TypeError(f"rows is {as_seen(rows)}; expected {expected}.")
 
 
 def with_scores(table: Any, model: Any, features: Sequence[str], column: str) -> Any:

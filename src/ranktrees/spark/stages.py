@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ranktrees.estimators.on_tables import TableFit, columns_to_score, with_scores
+from ranktrees.estimators.on_tables import TableFit, columns_to_score, require_rows, with_scores
 from ranktrees.processes.sockets import listen_at
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def fit(
     >>> ranker = spark.fit(LambdaMARTRanker(), rows, label="grade", qid="query", n_ranks=4)  # doctest: +SKIP
     >>> ranker.save("ranker.rkt")  # doctest: +SKIP
     """
-    _require_spark()
+    _require_spark(rows)
     job = TableFit.of(
         model,
         rows.columns,
@@ -138,7 +138,7 @@ def score(
     >>> from ranktrees import spark
     >>> spark.score(ranker, rows.select("query", "document", *features))  # doctest: +SKIP
     """
-    _require_spark()
+    _require_spark(rows)
     from pyspark.sql.types import DoubleType, StructField, StructType
 
     chosen = columns_to_score(model, rows.columns, features, column)
@@ -146,11 +146,14 @@ def score(
     return _numbered(rows).mapInArrow(partial(_score, model, chosen, column, rows.columns), schema)
 
 
-def _require_spark() -> None:
+def _require_spark(rows: Any) -> None:
     try:
         import pyspark.sql  # noqa: F401
     except ImportError as error:
         raise ImportError('ranktrees.spark needs Spark: pip install "ranktrees[spark]"') from error
+    require_rows(
+        rows, "mapInArrow", "a DataFrame of Spark: read files by spark.read, or pass frame.to_spark()"
+    )
 
 
 def _quoted(name: str) -> str:
