@@ -78,7 +78,7 @@ def test_every_example_has_its_place(extension):
 
 
 def test_titles_of_papers_are_found_whatever_their_case(extension):
-    papers = extension("papers")
-    for title, doi in papers.BY_TITLE.items():
-        assert papers.doi_of(title.upper().replace(" ", "\n  ")) == doi
-    assert papers.doi_of("Random forests, again") is None
+    dois = extension("dois")
+    for title, doi in dois.BY_TITLE.items():
+        assert dois.doi_of(title.upper().replace(" ", "\n  ")) == doi
+    assert dois.doi_of("Random forests, again") is None
