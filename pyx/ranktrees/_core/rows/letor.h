@@ -235,7 +235,8 @@ enum {
 };
 
 INLINE char *write_text(char *p, const char *text, int64_t n_bytes) {
-    memcpy(p, text, (size_t)n_bytes);
+    if (n_bytes) /* otherwise text may be NULL */
+        memcpy(p, text, (size_t)n_bytes);
     return p + n_bytes;
 }
 
