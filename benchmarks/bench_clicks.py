@@ -14,6 +14,7 @@ import lightgbm
 import numpy as np
 import xgboost
 from scipy.stats import t as student
+from sklearn.base import clone
 
 from ranktrees import LambdaMARTRanker, as_measure, make_clicks, make_ranking
 
@@ -62,10 +63,12 @@ def scores_of(labelled, log, X_test):
     clicks = {"X": X[log.rows], "y": log.target, "qid": log.qid}
     corrected = {**clicks, "position": log.position}
     known = {"propensities": log.propensities}
-    yield "ranktrees", LambdaMARTRanker(**OURS).fit(**clicks).predict(X_test)
-    yield "ranktrees, position", LambdaMARTRanker(**OURS).fit(**corrected).predict(X_test)
-    yield "ranktrees, true propensities", LambdaMARTRanker(**OURS, **known).fit(**corrected).predict(X_test)
-    yield "ranktrees, true labels", LambdaMARTRanker(**OURS).fit(X, y, qid=qid).predict(X_test)
+    for name, loss in (("ranktrees", "lambdamart"), ("RankNet", "ranknet")):
+        ours = LambdaMARTRanker(loss, **OURS)
+        yield name, ours.fit(**clicks).predict(X_test)
+        yield f"{name}, position", ours.fit(**corrected).predict(X_test)
+        yield f"{name}, true propensities", clone(ours).set_params(**known).fit(**corrected).predict(X_test)
+        yield f"{name}, true labels", ours.fit(X, y, qid=qid).predict(X_test)
     for name, position in (("LightGBM", None), ("LightGBM, position", log.position)):
         rows = lightgbm.Dataset(X[log.rows], log.target, group=np.bincount(log.qid), position=position)
         yield name, lightgbm.train(LIGHTGBM, rows, TREES).predict(X_test)

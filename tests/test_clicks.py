@@ -10,8 +10,8 @@ from sklearn.model_selection import cross_validate
 
 from ranktrees import LambdaMARTRanker, QueryKFold, RandomForestRanker, make_clicks, make_ranking
 from ranktrees.measures import AP, ERR, NDCG, RR, P
-from ranktrees.objectives import LambdaLoss, LambdaMART
-from ranktrees.objectives.by_measure import sums_in_any_order
+from ranktrees.objectives import LambdaLoss, LambdaMART, RankNet
+from ranktrees.objectives.clicks import sums_in_any_order
 from reference import feedback as slow
 
 FEW = settings(max_examples=60, deadline=None)
@@ -37,13 +37,15 @@ def gradients_of(prepared, scores, iteration=0):
 # ---- the sums over pairs -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", [NDCG, NDCG @ 3, P @ 2, ERR @ 4, AP, RR], ids=repr)
+@pytest.mark.parametrize("measure", [None, NDCG, NDCG @ 3, P @ 2, ERR @ 4, AP, RR], ids=repr)
 @pytest.mark.parametrize("bias_norm", [0.0, 0.5, 2.0])
 def test_two_rounds_equal_brute_force(measure, bias_norm):
     labels, weights, offsets, first, positions = make_shown(1)
-    prepared = LambdaMART(measure, 5, 0.8, "cut", bias_norm=bias_norm).prepare(
-        labels, weights, offsets, positions=positions
-    )
+    if measure is None:
+        objective = RankNet(0.8, 5, bias_norm=bias_norm)
+    else:
+        objective = LambdaMART(measure, 5, 0.8, "cut", bias_norm=bias_norm)
+    prepared = objective.prepare(labels, weights, offsets, positions=positions)
     propensities = np.ones((2, 12))
     for scores in (first, first[::-1].copy()):
         rows = (labels, weights, offsets, scores, positions)
@@ -65,6 +67,7 @@ def test_two_rounds_equal_brute_force(measure, bias_norm):
         LambdaMART("err@5", score_gap_norm=0.01, noise=0.5, n_orders=3),
         LambdaMART("kendall_tau", 7, noise=0.5, n_orders=2),
         LambdaLoss("ndcg@3", mu=2.0, query_norm="log", noise=0.2),
+        RankNet(0.5, 3, score_gap_norm=0.3, query_norm="log"),
     ],
     ids=repr,
 )
@@ -316,7 +319,8 @@ def label_of_first(labels, scores):
         ({"propensities": [1.0, 0.5]}, "position goes up to 10, but there are 2 propensities"),
         ({"propensities": [1.0] * 9 + [0.0]}, "propensities=.*finite numbers > 0"),
         ({"propensities": [1.0] * 9 + [np.nan]}, r"NaN for position 10; .* np\.fmax\(propensities_, 0\.05\)"),
-        ({"loss": "xendcg"}, "position is given, but loss='xendcg' .* 'lambdamart' and 'lambdaloss'"),
+        ({"loss": "xendcg"}, "position is given, but loss='xendcg' .* 'lambdamart', 'lambdaloss', 'ranknet'"),
+        ({"loss": "gbrank"}, "position is given, but loss='gbrank'"),
         ({"measure": label_of_first}, "position is given, but swaps of measure=.*label_of_first"),
     ],
     ids=lambda value: value if isinstance(value, str) else " ".join(value),

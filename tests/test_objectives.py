@@ -40,6 +40,7 @@ POINTWISE = [
 PAIRWISE = [
     RankNet(),
     RankNet(sigma=0.5, truncation_level=3),
+    RankNet(sigma=2.0, score_gap_norm=0.3, query_norm="log"),
     LambdaMART(),
     LambdaMART(measure="ndcg", truncation_level=None, query_norm="log"),
     LambdaMART(measure=measures.NDCG(gain="linear") @ 3, truncation_level=4, delta="cut", sigma=2.0),
@@ -77,7 +78,12 @@ def gradients_of(prepared, scores):
 def slow_gradients(objective, labels, weights, offsets, scores):
     """The pairwise twin, query by query."""
     out = np.empty((2, len(labels)))
-    parameters = {"sigma": objective.sigma, "truncation_level": objective.truncation_level}
+    parameters = {
+        "sigma": objective.sigma,
+        "truncation_level": objective.truncation_level,
+        "score_gap_norm": objective.score_gap_norm,
+        "query_norm": objective.query_norm,
+    }
     for start, stop in pairwise(offsets):
         y, s = labels[start:stop], scores[start:stop]
         if isinstance(objective, LambdaMART):
@@ -88,8 +94,6 @@ def slow_gradients(objective, labels, weights, offsets, scores):
                 "at": measure.at,
                 "normalised": measure.name == "NDCG",
                 "delta": objective.delta,
-                "score_gap_norm": objective.score_gap_norm,
-                "query_norm": objective.query_norm,
             }
         out[:, start:stop] = slow.query_lambdas(y, s, **parameters)
     return out if weights is None else out * weights

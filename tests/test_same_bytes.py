@@ -61,7 +61,11 @@ MEASURES = ("ndcg", "err@10", "map", "mrr", "auc", "p@5", "top_auc@[0,5]", "kend
 KINDS = {
     "lambdamart": ranker(),
     **{f"by {measure}": ranker(measure=measure) for measure in MEASURES},
-    **{loss: ranker(loss) for loss in ("lambdaloss", "ranknet", "gbrank", "listnet", "xendcg", "query_rmse")},
+    **{loss: ranker(loss) for loss in ("lambdaloss", "gbrank", "listnet", "xendcg", "query_rmse")},
+    "ranknet": ranker("ranknet", query_norm="none", score_gap_norm=None),
+    "ranknet, normed": ranker("ranknet"),
+    "clicks": ranker(),
+    "clicks, ranknet": ranker("ranknet"),
     "all pairs": ranker(truncation_level=None),
     "noise": ranker(noise=1.0, n_orders=3),
     "gaps of scores": ranker(score_gap_norm=0.01, query_norm="log"),
@@ -125,13 +129,19 @@ def with_threads(model, n_jobs):
     return clone(model).set_params(**dict.fromkeys(names, n_jobs))
 
 
+def positions_of(qid):
+    """Each row's place in its query, from 1."""
+    return 1 + np.arange(len(qid)) - np.searchsorted(qid, qid)
+
+
 def digest(kind, n_jobs=2, times=1):
     """Of the trees of a kind of model, and of what they predict; the rows come some times over."""
     X, y, qid = (np.concatenate(times * [part]) for part in rows())
     qid = np.cumsum(np.diff(qid, prepend=0) != 0)
     weight = 1 + np.arange(len(y)) % 3 if kind in WEIGHTED else None
-    labels = y > 1 if kind.startswith("logistic") else y
-    model = with_threads(KINDS[kind], n_jobs).fit(X, labels, qid=qid, sample_weight=weight)
+    labels = y > 1 if kind.startswith(("logistic", "clicks")) else y
+    beside = {"position": positions_of(qid)} if kind.startswith("clicks") else {}
+    model = with_threads(KINDS[kind], n_jobs).fit(X, labels, qid=qid, sample_weight=weight, **beside)
     seen = hashlib.sha256(model.predict(X).tobytes())
     for each in getattr(model, "estimators_", [model]):
         for ensemble in each._ensembles:
@@ -151,11 +161,14 @@ DIGESTS = {
     "by kendall_tau": "26c0da3c2dedbcf3",
     "by recall@10": "63f90c627b2e23d8",
     "lambdaloss": "3ceed8a7720b1d25",
-    "ranknet": "715c9d66d7e6295b",
     "gbrank": "f2670e638379f6c7",
     "listnet": "8a2772060e78c9cd",
     "xendcg": "a1b01193fb763585",
     "query_rmse": "5d8fb448e2c5ad78",
+    "ranknet": "715c9d66d7e6295b",
+    "ranknet, normed": "1e33011340683230",
+    "clicks": "d14a25e3051019c9",
+    "clicks, ranknet": "77e69ae5040aec07",
     "all pairs": "a873b7bde3db7709",
     "noise": "8d7b53183da7aab1",
     "gaps of scores": "3f7f9358af83e2c5",

@@ -37,13 +37,15 @@ def preference_gradients(sigma, pairs, weights, targets, scores):
 def click_gradients(measure, top, sigma, labels, weights, offsets, scores, positions, clicked, unclicked):
     """Gradients and hessians of unbiased LambdaMART, and the cost of each position's pairs; no equal scores.
 
-    clicked and unclicked are t+ and t- of the positions 1, 2, ...
+    clicked and unclicked are t+ and t- of the positions 1, 2, ... Without a measure, every pair has weight 1.
     """
     out = np.zeros((2, len(scores)))
     costs = np.zeros((2, len(clicked)))
     for start, stop in pairwise(offsets):
         rows = slice(start, stop)
-        deltas = np.abs(measure.deltas(labels[rows], scores[rows]))
+        deltas = np.ones((stop - start, stop - start))
+        if measure is not None:
+            deltas = np.abs(measure.deltas(labels[rows], scores[rows]))
         places = np.argsort(np.argsort(-scores[rows]))
         for i in range(start, stop):
             for j in range(start, stop):

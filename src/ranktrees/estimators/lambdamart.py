@@ -20,8 +20,8 @@ from ranktrees.evaluation.combining import WEIGHTS_OF_TREES, checked_interval, w
 from ranktrees.measures import Measure, as_measure
 from ranktrees.measures.named import AnyMeasure
 from ranktrees.objectives import Objective
-from ranktrees.objectives.by_measure import GAPS
 from ranktrees.objectives.named import BY_NAME
+from ranktrees.objectives.pairwise import GAPS
 from ranktrees.rows import FitData, ValidationRows, check_rows, find_queries, refuse_batches
 from ranktrees.rows.feedback import NOTHING, Feedback
 from ranktrees.support.listed import in_order
@@ -60,8 +60,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
     bytes for any ``n_jobs``.
 
     Besides labels, the ranker learns from preferences between rows (``loss="ranknet"`` and "gbrank") and from
-    clicks on rows that were shown at known positions ("lambdamart" and "lambdaloss"). See `fit`, and in the
-    guide "Preferences instead of labels" and "Learning from clicks".
+    clicks on rows that were shown at known positions ("lambdamart", "lambdaloss" and "ranknet"). See `fit`,
+    and in the guide "Preferences instead of labels" and "Learning from clicks".
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
         NDCG and DCG only. "xendcg" uses the gain of the measure.
     truncation_level : int or None, default=30
         Only pairs whose higher-ranked row is among the first ``truncation_level`` rows are counted. If None,
-        all pairs are counted. If ``pairs`` are given, all of them count, and only None and the default are
-        accepted.
+        all pairs are counted. If ``pairs`` are given, all of them count as their weights say, and only the
+        defaults of this, of ``score_gap_norm`` and of ``query_norm`` are accepted, or what turns them off.
     gain : {"exp2", "linear"}, array-like, callable or None, default=None
         How much a label is worth. If None, it is the measure's own gain, :math:`2^{label} - 1`.
     sigma : float, default=1.0
@@ -284,8 +284,8 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
             The probability that the first row of each pair is the better one. With 0.5, both rows are equally
             good. If None, it is 1 for each pair.
         position : array-like of shape (n_rows,), int, default=None
-            The rank at which each row was shown, from 1, if ``y`` are clicks. The losses "lambdamart" and
-            "lambdaloss" then correct the clicks for how often each position is looked at.
+            The rank at which each row was shown, from 1, if ``y`` are clicks. The losses "lambdamart",
+            "lambdaloss" and "ranknet" then correct the clicks for how often each position is looked at.
         X_val, y_val, sample_weight_val, qid_val, pairs_val, pair_weight_val, pair_target_val : default=None
             The validation rows for early stopping, with labels or with pairs, which refer to the rows of
             ``X_val`` by number. Without labels the loss of the pairs is followed. If the model learns from
@@ -336,21 +336,20 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 able = [repr(loss) for loss in RANKING_LOSSES if source in BY_NAME[loss].learns_from]
                 raise ValueError(
                     f"{name} is given, but loss={self.loss!r} does not learn from {source}; expected one of "
-                    f"{' and '.join(able)}: choose one, or leave {name} out."
+                    f"{', '.join(able)}: choose one, or leave {name} out."
                 )
         if by_pairs and sample_weight is not None:
             raise ValueError(
                 "pairs and sample_weight are both given, but the model learns from pairs, not from rows; "
                 "expected one weight per pair: pass pair_weight."
             )
-        named = isinstance(self.loss, str)
-        level = self.truncation_level if named else getattr(self.loss, "truncation_level", None)
-        default = LambdaMARTRanker.truncation_level if named else None
-        if by_pairs and level not in (None, default):
+        if by_pairs and feedback.position is not None:
             raise ValueError(
-                f"truncation_level={level!r} selects the pairs of labels that count, but pairs are given, "
-                f"all of which count; leave it at {default!r}."
+                "pairs and position are both given, but positions correct clicks, which are labels; expected "
+                "one of them: divide pair_weight by how often the positions of its rows are looked at."
             )
+        if by_pairs:
+            self._refuse_settings_of_labels()
         propensities = getattr(self.loss, "propensities", self.propensities)
         if propensities is not None and feedback.position is None:
             raise ValueError(
@@ -366,6 +365,21 @@ class LambdaMARTRanker(BoostedTrees, RegressorMixin, BaseEstimator):
                 'scoring="loss" follows the loss of pairs, but the validation rows have none; pass '
                 "pairs_val, or choose a measure of their labels."
             )
+
+    def _refuse_settings_of_labels(self) -> None:
+        named = isinstance(self.loss, str)
+        for name, off, what in (
+            ("truncation_level", None, "selects the pairs of labels that count"),
+            ("score_gap_norm", None, "divides the weights of pairs of labels"),
+            ("query_norm", "none", "weighs the pairs of labels by query"),
+        ):
+            value = getattr(self if named else self.loss, name, off)
+            default = getattr(LambdaMARTRanker, name) if named else off
+            if value not in (off, default):
+                raise ValueError(
+                    f"{name}={value!r} {what}, but pairs are given, which count as their weights say; leave "
+                    f"it at {default!r}."
+                )
 
     @with_keywords
     def score(

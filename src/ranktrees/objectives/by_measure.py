@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from ranktrees import measures
-from ranktrees._core.objectives import lambdas, losses
+from ranktrees._core.objectives import lambdas
 from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.objectives.base import number_in
+from ranktrees.objectives.clicks import Clicked
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
 from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
-from ranktrees.support.listed import in_order
 from ranktrees.support.numeric import is_real, is_whole
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from ranktrees.measures.base import PreparedMeasure
     from ranktrees.objectives.base import PreparedObjective
     from ranktrees.processes.sharing import Share
@@ -151,70 +149,8 @@ class _MeasuredByFormula(_Measured):
         return np.divide(values, shares, out=shares)
 
 
-class _Clicked(_MeasuredByFormula):
-    """Pairs of a clicked and an unclicked row, divided by the propensities of their positions.
-
-    Attributes
-    ----------
-    propensities : ndarray of shape (2, n_positions), float64
-        The propensities of clicked rows and of the others, relative to the first position that has any; NaN
-        for positions that have none.
-    """
-
-    def __init__(self, *args: Any, positions: np.ndarray | None) -> None:
-        super().__init__(*args)
-        self.places = np.asarray(positions, np.int64) - 1
-        n_positions, given = int(self.places.max(initial=0)) + 1, self.objective.propensities
-        self.propensities = np.full((2, n_positions), math.nan)
-        if given is not None:
-            if len(given) < n_positions:
-                raise ValueError(
-                    f"position goes up to {n_positions}, but there are {len(given)} propensities: give one "
-                    "for each position"
-                )
-            self.propensities[:] = 1.0
-            self.propensities[0] = np.divide(given[:n_positions], given[0])
-        self.costs = np.zeros((2, len(self.places)))
-
-    def gradients(
-        self, scores: np.ndarray, gradients: np.ndarray, hessians: np.ndarray, iteration: int = 0
-    ) -> None:
-        factors = 1.0 / np.where(np.isnan(self.propensities), 1.0, self.propensities)
-        self.factors = factors.take(self.places, axis=1)
-        super().gradients(scores, gradients, hessians, iteration)
-        if self.objective.propensities is None:
-            for propensities, costs in zip(self.propensities, self.costs, strict=True):
-                self._learn(propensities, sums_in_any_order(self.places, costs, len(propensities)))
-
-    @property
-    def learned(self) -> np.ndarray:  # type: ignore[override]
-        """The propensities."""
-        return self.propensities
-
-    def resume(self, clicked: np.ndarray, unclicked: np.ndarray) -> None:
-        """Continue from the propensities that were learned before, for the positions that they cover."""
-        if self.objective.propensities is None:
-            for propensities, earlier in zip(self.propensities, (clicked, unclicked), strict=True):
-                n = min(len(propensities), len(earlier))
-                propensities[:n] = earlier[:n]
-
-    def _learn(self, propensities: np.ndarray, sums: np.ndarray) -> None:
-        known = np.flatnonzero(sums)
-        if len(known):
-            logs = [losses.natural_log(share) for share in sums[known] / sums[known[0]]]
-            ratios = np.empty(len(known))
-            losses.exponentials(np.array(logs) / (1.0 + self.objective.bias_norm), ratios)
-            propensities[known] = ratios
-
-
-def sums_in_any_order(groups: np.ndarray, values: np.ndarray, n_groups: int) -> np.ndarray:
-    """Return the sums of values >= 0 by group, with the same bits whatever the order of the values.
-
-    Values are rounded to steps. All values together have fewer than 2^53 steps, so every sum is exact.
-    """
-    bits = math.frexp(values.max(initial=0.0) * len(values))[1]
-    step = math.ldexp(1.0, max(bits - 52, -1022))
-    return step * np.bincount(groups, np.rint(values / step), n_groups)
+class _MeasuredByClicks(Clicked, _MeasuredByFormula):
+    pass
 
 
 class _MeasuredBySwapping(_Measured):
@@ -267,26 +203,6 @@ class _MeasuredBySwapping(_Measured):
             deltas[:, :n] += swaps / n_orders
         return deltas
 
-
-def _checked_propensities(propensities: ArrayLike) -> tuple[float, ...]:
-    expected = "expected how often users examine each position, from the first on: finite numbers > 0"
-    propensities = in_order(propensities, "propensities", first=1)
-    try:
-        values = np.asarray(propensities, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"propensities could not be turned into numbers ({error}); {expected}") from error
-    if values.ndim == 1 and (unknown := np.isnan(values)).any():
-        raise ValueError(
-            f"propensities has NaN for position {int(unknown.argmax()) + 1}; {expected}. The propensities_ "
-            "that a fit has estimated are NaN where no row was clicked: raise them and low ones to a floor, "
-            "as in np.fmax(propensities_, 0.05)."
-        )
-    if values.ndim != 1 or not len(values) or not (np.isfinite(values) & (values > 0)).all():
-        raise ValueError(f"propensities={propensities!r}; {expected}")
-    return tuple(values.tolist())
-
-
-GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
 _FORMULAS = (
     *("DCG", "NDCG", "RBP", "ERR", "AP", "RR", "Success", "P", "R"),
@@ -429,24 +345,12 @@ class LambdaMART(OfPairs):
         number_in("sigma", self.sigma, 0, math.inf)
         if self.delta not in ("full", "cut"):
             raise ValueError(f"delta must be 'full' or 'cut', got {self.delta!r}")
-        if self.query_norm not in ("none", "log", "unit"):
-            raise ValueError(f"query_norm must be 'none', 'log' or 'unit', got {self.query_norm!r}")
-        gap = self.score_gap_norm
-        if gap is not None and not (is_real(gap) and GAPS[0] <= gap <= GAPS[1]):
-            raise ValueError(
-                f"score_gap_norm={gap!r}; expected the number that is added to the gap, from {GAPS[0]:g} to "
-                f"{GAPS[1]:g}, or None: pass 0.01 for what LightGBM does, None to divide by nothing."
-            )
         if self.noise != 0:
             number_in("noise", self.noise, 0, math.inf)
         for parameter, low in (("n_orders", 1), ("seed", 0)):
             value = getattr(self, parameter)
             if not is_whole(value, low):
                 raise ValueError(f"{parameter} must be a whole number >= {low}, got {value!r}")
-        if self.bias_norm != 0:
-            number_in("bias_norm", self.bias_norm, 0, math.inf)
-        if self.propensities is not None:
-            object.__setattr__(self, "propensities", _checked_propensities(self.propensities))
         if self.n_orders > 1 and not self.noise > 0:
             raise ValueError(
                 f"n_orders={self.n_orders}, but noise=0 ranks by the scores themselves, in one order: set "
@@ -502,7 +406,7 @@ class LambdaMART(OfPairs):
                     f"position is given, but swaps of measure={self.measure!r} are evaluated in Python, "
                     "without positions; use one of " + ", ".join(_FORMULAS)
                 )
-            return _Clicked(self, labels, weights, offsets, n_threads, share, positions=positions)
+            return _MeasuredByClicks(self, labels, weights, offsets, n_threads, share, positions=positions)
         kind = _MeasuredByFormula if known else _MeasuredBySwapping
         return kind(self, labels, weights, offsets, n_threads, share)
 

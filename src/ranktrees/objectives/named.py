@@ -44,8 +44,8 @@ def as_objective(objective: str | Objective | Callable[..., Any], **parameters: 
     --------
     >>> as_objective("squared_error")
     SquaredError()
-    >>> as_objective("ranknet", sigma=2.0)
-    RankNet(sigma=2.0, truncation_level=None)
+    >>> as_objective("gbrank", margin=2.0)
+    GBRank(margin=2.0, truncation_level=None)
     """
     kind: Any
     known: dict[str, Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -13,9 +14,10 @@ from ranktrees._core.objectives import lambdas
 from ranktrees._core.objectives import preferences as kernels
 from ranktrees._core.support.threads import room_for_each
 from ranktrees.objectives.base import NarrowLabels, Objective, PreparedObjective, number_in
+from ranktrees.objectives.clicks import Clicked, checked_propensities
 from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
-from ranktrees.support.numeric import is_whole
+from ranktrees.support.numeric import is_real, is_whole
 
 if TYPE_CHECKING:
     from ranktrees.processes.sharing import Share
@@ -86,9 +88,16 @@ class _PairsThatWeighTheSame(Pairwise):
         return self._sum(costs) / total if total > 0 else math.nan
 
 
+class _ClicksThatWeighTheSame(Clicked, _PairsThatWeighTheSame):
+    pass
+
+
 def order_of(labels: np.ndarray) -> np.ndarray:
     """Return whole grades in the order of the labels, for pairs of which only the order counts."""
     return np.unique(labels, return_inverse=True)[1].astype(np.float64)
+
+
+GAPS = 1e-3, 1e3  # within which no product of three pairs leaves the range of float32
 
 
 class OfPairs(Objective):
@@ -97,7 +106,9 @@ class OfPairs(Objective):
     truncation_level: int | None
     sigma: float
     score_gap_norm: float | None = None
-    query_norm = "none"
+    query_norm: str = "none"
+    bias_norm: float = 0.25
+    propensities: Sequence[float] | None = None
     noise = 0.0
     n_orders = 1
     seed = 0
@@ -113,6 +124,18 @@ class OfPairs(Objective):
             raise ValueError(
                 f"truncation_level must be a whole number >= 1, or None for all ranks, got {level!r}"
             )
+        if self.query_norm not in ("none", "log", "unit"):
+            raise ValueError(f"query_norm must be 'none', 'log' or 'unit', got {self.query_norm!r}")
+        gap = self.score_gap_norm
+        if gap is not None and not (is_real(gap) and GAPS[0] <= gap <= GAPS[1]):
+            raise ValueError(
+                f"score_gap_norm={gap!r}; expected the number that is added to the gap, from {GAPS[0]:g} to "
+                f"{GAPS[1]:g}, or None: pass 0.01 for what LightGBM does, None to divide by nothing."
+            )
+        if self.bias_norm != 0:
+            number_in("bias_norm", self.bias_norm, 0, math.inf)
+        if self.propensities is not None:
+            object.__setattr__(self, "propensities", checked_propensities(self.propensities))
 
 
 class _Preferred(PreparedObjective):
@@ -159,6 +182,9 @@ class RankNet(OfPairs):
     probability P costs ``-w (P log(1 - rho) + (1 - P) log(rho))``, with the rho of its first row being the
     better one. The loss is the mean cost, weighted by w.
 
+    If the ``positions`` at which rows were shown are given, labels are clicks, and pairs are corrected for
+    them as in `LambdaMART`, with 1 for delta. The loss is that of the clicks as they are.
+
     Parameters
     ----------
     sigma : float, default=1.0
@@ -171,6 +197,8 @@ class RankNet(OfPairs):
         all pairs are counted, which takes time quadratic in the length of a query: on one core, a query of
         10 000 rows takes about 0.02 s a round, one of 100 000 rows 2 s and one of 1 000 000 rows 4 minutes.
         Set a level if queries are that long.
+    score_gap_norm, query_norm, bias_norm, propensities
+        As in `LambdaMART`. Given pairs are not normed.
 
     Raises
     ------
@@ -193,9 +221,13 @@ class RankNet(OfPairs):
 
     sigma: float = 1.0
     truncation_level: int | None = None
+    score_gap_norm: float | None = None
+    query_norm: str = "none"
+    bias_norm: float = 0.25
+    propensities: Sequence[float] | None = None
 
     name: ClassVar[str] = "ranknet"
-    learns_from: ClassVar[tuple[str, ...]] = ("preferences",)
+    learns_from: ClassVar[tuple[str, ...]] = ("preferences", "positions")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -209,10 +241,14 @@ class RankNet(OfPairs):
         n_threads: int = 1,
         share: Share = ALL_ROWS,
         preferences: Preferences | None = None,
+        positions: np.ndarray | None = None,
     ) -> PreparedObjective:
         if preferences is not None:
             return _Preferred(kernels.Cost.CROSS_ENTROPY, self, preferences, int(offsets[-1]), n_threads)
-        return _PairsThatWeighTheSame(lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads, share)
+        rows = lambdas.Pairs.RANKNET, self, labels, weights, offsets, n_threads, share
+        if positions is not None:
+            return _ClicksThatWeighTheSame(*rows, positions=positions)
+        return _PairsThatWeighTheSame(*rows)
 
 
 @dataclass(frozen=True)

@@ -464,7 +464,7 @@ cdef double add_click_pairs(
     const Pairing* pairing, const Query* query, int kind, int64_t top, const Weighing* by, const Ranked* rows,
     const Room* room,
 ) noexcept nogil:
-    """As add_pairs for a measure, with each pair times the factors of its two rows; also add up the costs.
+    """As add_pairs, with each pair times the factors of its two rows; also add up the costs.
 
     Few rows are clicked, so most pairs of rows have equal grades and are skipped.
     """
@@ -483,7 +483,7 @@ cdef double add_click_pairs(
             if difference == 0:
                 continue
             weight = weight_of_pair(
-                kind, difference, by.worth[i] - by.worth[j],
+                kind, difference, by.worth[i] - by.worth[j] if by.worth != NULL else 0.0,
                 by.risen[i] - by.risen[j] if kind == DIRECTED else 0.0,
                 by.apart[j - i] if kind == MIXED else 0.0, by.shares[i] if kind == SHARED else 1.0,
                 by.deltas[j] if kind == COUNTED else 0.0,

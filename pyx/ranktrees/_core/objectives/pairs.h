@@ -336,19 +336,19 @@ INLINE double pairs_of_query(int kind, int ranked, int spread, int sized, int64_
         return pairs_of_query(kind, ranked, spread, sized, n, top, sigma, by, scores, grades, distances,     \
                               exponentials, gradients, hessians);                                            \
     }
-/* The pairs of a measure: for ranked rows; for rows in any order, with the sum of |lambda|; and spread. */
-#define MEASURED_PAIRS(name, kind)                                                                           \
+/* For ranked rows; for rows in any order, with the sum of |lambda|; and spread. */
+#define LOGISTIC_PAIRS(name, kind)                                                                           \
     PAIRS(name, kind, 1, 0, 0)                                                                               \
     PAIRS(sized_##name, kind, 0, 0, 1)                                                                       \
     PAIRS(spread_##name, kind, 0, 1, 1)
-PAIRS(plain_pairs, PLAIN, 1, 0, 0)
 PAIRS(hinge_pairs, HINGE, 1, 0, 0)
-MEASURED_PAIRS(swapped_pairs, SWAPPED)
-MEASURED_PAIRS(mixed_pairs, MIXED)
-MEASURED_PAIRS(shared_pairs, SHARED)
-MEASURED_PAIRS(directed_pairs, DIRECTED)
-MEASURED_PAIRS(given_pairs, GIVEN)
-MEASURED_PAIRS(counted_pairs, COUNTED)
+LOGISTIC_PAIRS(plain_pairs, PLAIN)
+LOGISTIC_PAIRS(swapped_pairs, SWAPPED)
+LOGISTIC_PAIRS(mixed_pairs, MIXED)
+LOGISTIC_PAIRS(shared_pairs, SHARED)
+LOGISTIC_PAIRS(directed_pairs, DIRECTED)
+LOGISTIC_PAIRS(given_pairs, GIVEN)
+LOGISTIC_PAIRS(counted_pairs, COUNTED)
 
 /* Add every pair whose upper row is one of the first `top` rows to the gradients and hessians of its rows. Return
  * the sum of |lambda|, or 0 if it is not asked for. */
@@ -356,8 +356,8 @@ static inline double add_pairs(int kind, int spread, int sized, int64_t n, int64
                                const Weighing *by, const double *scores, const float *grades, float *distances,
                                float *exponentials, float *gradients, float *hessians) {
 #define ADD(name) (spread ? spread_##name : sized || by->shuffled ? sized_##name : name)
-    return (kind == PLAIN      ? plain_pairs
-            : kind == HINGE    ? hinge_pairs
+    return (kind == HINGE      ? hinge_pairs
+            : kind == PLAIN    ? ADD(plain_pairs)
             : kind == MIXED    ? ADD(mixed_pairs)
             : kind == SHARED   ? ADD(shared_pairs)
             : kind == DIRECTED ? ADD(directed_pairs)
