@@ -1,13 +1,17 @@
 """Tasks of Spark train one model, which is that of one process, and score where the rows are."""
 
 import os
+import shutil
 import signal
 import sys
+import threading
+import time
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from ranktrees import LambdaMARTRanker, make_ranking, spark
 from ranktrees.datasets import Batches
@@ -81,23 +85,50 @@ def test_an_error_of_a_rank_is_raised_as_it_is(rows):
     assert "On rank" in caught.value.__notes__[0]
 
 
-class Killed(stages.TableFit):
-    """A fit whose last rank is killed the first time that it runs."""
+def kill_once(marker):
+    """Kill this process, unless one has been killed before."""
+    with suppress(FileExistsError):
+        marker.touch(exist_ok=False)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class KilledFirst(stages.TableFit):
+    """A fit whose last rank is killed before it begins, the first time."""
 
     def run(self, rank, *args):
-        try:
-            if rank == 1:
-                Path(f"{self.estimator.checkpoint}.killed").touch(exist_ok=False)
-                os.kill(os.getpid(), signal.SIGKILL)
-        except FileExistsError:
-            pass
+        if rank == 1:
+            kill_once(self.estimator.checkpoint.with_suffix(".killed"))
         return super().run(rank, *args)
 
 
-def test_spark_starts_all_ranks_again_if_one_is_killed(rows, alone, tmp_path, monkeypatch):
-    monkeypatch.setattr(stages, "TableFit", Killed)
-    there = spark.fit(ranker(checkpoint=tmp_path / "ranker"), rows, n_ranks=2, **NAMED)
-    assert (tmp_path / "ranker.killed").exists()
+class KilledInBetween(stages.TableFit):
+    """A fit whose last rank is killed once there is a checkpoint, the first time."""
+
+    def run(self, rank, *args):
+        checkpoint = self.estimator.checkpoint
+        if rank == 1 and checkpoint.exists():
+            shutil.copy(checkpoint, checkpoint.with_suffix(".found"))
+
+        def wait_and_kill():
+            while not checkpoint.exists():
+                time.sleep(0.001)
+            kill_once(checkpoint.with_suffix(".killed"))
+
+        if rank == 1:
+            threading.Thread(target=wait_and_kill, daemon=True).start()
+        return super().run(rank, *args)
+
+
+@pytest.mark.parametrize("fit", [KilledFirst, KilledInBetween])
+def test_spark_starts_all_ranks_again_if_one_is_killed(rows, frame, tmp_path, monkeypatch, fit):
+    monkeypatch.setattr(stages, "TableFit", fit)
+    checkpoint, many = tmp_path / "ranker.checkpoint", ranker(max_iter=60, min_samples_leaf=1)
+    there = clone(many).set_params(checkpoint=checkpoint, checkpoint_every=1)
+    there = spark.fit(there, rows, n_ranks=2, **NAMED)
+    assert checkpoint.with_suffix(".killed").exists()
+    assert checkpoint.with_suffix(".found").exists() == (fit is KilledInBetween)
+    whole = frame.sort_values(["query", *FEATURES, "grade"])
+    alone = many.fit(whole[FEATURES], whole["grade"], qid=whole["query"])
     assert there.ensemble_.digest() == alone.ensemble_.digest()
 
 
