@@ -80,6 +80,7 @@ def test_cuts_at_infinity_part_the_largest_numbers_from_missing_values(cut, tmp_
         np.testing.assert_array_equal(load_xgboost(tmp_path / name).predict(rows), ensemble.predict(rows))
 
 
+@pytest.mark.filterwarnings("ignore:.*`booster=dart` is deprecated")  # since XGBoost 3.4
 @pytest.mark.parametrize(
     "params",
     [
@@ -250,7 +251,9 @@ def test_strings_that_are_not_written_whole_are_left_out():
 
 def test_levels_that_are_not_written_are_passed_by_the_name_of_the_column():
     frame, model = of_frame()
-    ensemble = load_xgboost(model.get_booster()[:20])
+    whole = json.loads(model.get_booster().save_raw("json"))
+    whole["learner"]["gradient_booster"]["model"]["cats"]["enc"] = []
+    ensemble = _ensemble_of(json.dumps(whole))
     assert not ensemble.category_levels
     with pytest.raises(ValueError, match=r"column 'site' of X is a category column; .* as category_levels"):
         EnsembleRanker(ensemble).predict(frame)
@@ -544,23 +547,41 @@ def test_an_infinite_number_of_trees_is_refused():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        (..., "damaged .KeyError: 'weight_drop'"),
         (None, r"weight_drop has the shape \(\), expected one number for each of 2 trees"),
         ([0.5], r"weight_drop has the shape \(1,\), expected one number for each of 2 trees"),
         (["x", 1], "damaged .weight_drop: could not convert"),
         ([float("nan"), 1], "tree 0, node 0: value must be finite"),
     ],
 )
-def test_dart_needs_a_weight_for_each_tree(weights, message):
-    model = json.loads(train({"booster": "dart"}, n=2).save_raw("json"))
-    booster = model["learner"]["gradient_booster"]
-    assert len(booster["weight_drop"]) == 2
-    if weights is ...:
-        del booster["weight_drop"]
-    else:
-        booster["weight_drop"] = weights
+@pytest.mark.parametrize("nested", [True, False])
+def test_dart_needs_a_weight_for_each_tree(weights, message, nested):
     with pytest.raises(ValueError, match=message):
-        _ensemble_of(json.dumps(model))
+        _ensemble_of(json.dumps(with_weights(weights, nested)))
+
+
+def with_weights(weights, nested):
+    """A model of two trees with these weights, as XGBoost has written it until 3.3 (nested), or since."""
+    whole = json.loads(WRITTEN)
+    booster = whole["learner"]["gradient_booster"]
+    if nested:
+        whole["learner"]["gradient_booster"] = {"name": "dart", "gbtree": booster, "weight_drop": weights}
+    else:
+        booster["model"]["weight_drop"] = weights
+    return whole
+
+
+@pytest.mark.parametrize("nested", [True, False])
+def test_trees_count_as_much_as_their_weights_say(nested):
+    plain, weighted = _ensemble_of(WRITTEN), _ensemble_of(json.dumps(with_weights([0.5, 2.0], nested)))
+    first, both = (plain.first(n).predict(X) - plain.base for n in (1, 2))
+    assert_close(weighted.predict(X), plain.base + 0.5 * first + 2.0 * (both - first))
+
+
+def test_a_part_of_the_model_that_is_not_known_is_refused():
+    whole = json.loads(WRITTEN)
+    whole["learner"]["gradient_booster"]["model"]["tree_gates"] = [1, 1]
+    with pytest.raises(ValueError, match=r"has tree_gates, which .* up to 3\.4 do not write; expected cats, "):
+        _ensemble_of(json.dumps(whole))
 
 
 PLACES = [found.start() for found in re.finditer(r"[\w.+-]+|[\[\]{}:,]", WRITTEN)]

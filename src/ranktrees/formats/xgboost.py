@@ -50,6 +50,8 @@ __all__ = ["dump_xgboost", "load_xgboost"]
 
 NO_PARENT = 2**31 - 1
 
+PARTS = {"trees", "gbtree_model_param", "tree_info", "iteration_indptr", "cats", "weight_drop"}  # of a model
+
 INT64 = 15  # XGBoost's number for the type of levels that are numbers
 
 UBJSON = re.compile(rb"\{[iUIlL$#]")  # UBJSON begins like this, and JSON never does
@@ -364,7 +366,7 @@ def _ensemble_of(data: Any) -> Ensemble:
     if "trees" not in model:
         raise ValueError(f"a model of the booster {booster['name']!r}, expected trees")
     try:
-        return _read(learner, model, _weights(booster, len(model["trees"])))
+        return _read(learner, model, _weights(booster, model, len(model["trees"])))
     except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"damaged ({type(error).__name__}: {error})") from None
 
@@ -380,7 +382,12 @@ def _model_of(learner: Any) -> tuple[Any, Any]:
 
 
 def _require_all_taken(model: Any) -> None:
-    """Raise if XGBoost would leave trees out, or add them to the scores of another class."""
+    """Raise if XGBoost would leave trees out, add them to the scores of another class, or do what is unknown."""
+    if unknown := sorted(set(model) - PARTS):
+        raise ValueError(
+            f"the model has {', '.join(unknown)}, which versions of XGBoost up to 3.4 do not write; expected "
+            f"{', '.join(sorted(PARTS))}: update ranktrees, or save the model by an older XGBoost"
+        )
     n_trees = len(model["trees"])
     ends = model.get("iteration_indptr", [0, n_trees])  # since XGBoost 2
     if not ends or ends[0] != 0 or ends[-1] != n_trees or any(a > b for a, b in pairwise(ends)):
@@ -389,11 +396,10 @@ def _require_all_taken(model: Any) -> None:
         raise ValueError(f"tree_info={classes}, expected 0 for each of {n_trees} trees: one score per row")
 
 
-def _weights(booster: Any, n_trees: int) -> np.ndarray:
-    """The weights of the trees, of which only DART has any."""
-    if booster["name"] != "dart":
-        return np.ones(n_trees)
-    weights = _parsed(lambda values: np.asarray(values, float), booster["weight_drop"], "weight_drop")
+def _weights(booster: Any, model: Any, n_trees: int) -> np.ndarray:
+    """The weights of the trees, of which only DART has any. Since XGBoost 3.4 they are a part of the model."""
+    given = booster["weight_drop"] if booster["name"] == "dart" else model.get("weight_drop", [1.0] * n_trees)
+    weights = _parsed(lambda values: np.asarray(values, float), given, "weight_drop")
     if weights.shape != (n_trees,):
         raise ValueError(
             f"weight_drop has the shape {weights.shape}, expected one number for each of {n_trees} trees"

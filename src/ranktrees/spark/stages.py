@@ -185,6 +185,7 @@ def _run_rank(job: TableFit, batches: Iterable[Any]) -> Iterator[Any]:
     server = listen_at(host) if rank == 0 else None
     ports = task.allGather("" if server is None else str(server.getsockname()[1]))
     outcome = job.run(rank, (host, int(ports[0])), server, task.cpus(), tables)
+    task.barrier()  # Spark does not start a task again that has ended before another one was lost
     yield pa.RecordBatch.from_pydict({"outcome": pa.array([cloudpickle.dumps(outcome)], pa.binary())})
 
 
