@@ -596,7 +596,7 @@ def kill_one(ranks, _, number, rank):
 
 def test_a_rank_that_dies_or_is_stuck_is_an_error_and_the_next_fit_has_new_ranks():
     with nothing_left(), joblib.parallel_config("mpi", n_ranks=2, timeout=1):
-        with pytest.raises(RankError, match=r"rank 1 has died"):
+        with pytest.raises(RankError, match=r"rank [01] has died"):  # mpiexec ends the other one, too
             active_driver().run_rows(kill_one, [None] * 2, signal.SIGKILL, 1)
         with pytest.raises(RankError, match="rank 1 did not reach 'tree 7' within 1 s"):
             active_driver().run_rows(kill_one, [None] * 2, signal.SIGSTOP, 1)
