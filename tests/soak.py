@@ -155,12 +155,16 @@ class Kill:
 
 
 def write_bytes(scene, parameters, place, ranks=ALONE):
-    Path(place, f"bytes {ranks.rank}").write_bytes(pickle.dumps(scene.bytes(ranks, **parameters)))
+    begun = Path(place, f"begun {ranks.rank}")
+    begun.write_bytes(pickle.dumps(scene.bytes(ranks, **parameters)))
+    begun.rename(Path(place, f"bytes {ranks.rank}"))
 
 
 def all_written(place):
-    """What all ranks have written, after which it is gone."""
+    """What all ranks have written, after which it is gone, as is what those that were killed have begun."""
     found = []
+    for path in place.glob("begun *"):
+        path.unlink()
     for path in sorted(place.glob("bytes *")):
         found.append(pickle.loads(path.read_bytes()))
         path.unlink()
