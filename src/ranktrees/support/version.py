@@ -1,3 +1,3 @@
 """The version of the package: nothing else says it, and builds read it here."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
