@@ -142,8 +142,8 @@ def test_random_losses_follow_random_state():
             "noise=1.0 is not a parameter of loss='listnet': leave it at 0.0",
         ),
         (
-            {"loss": "ranknet", "score_gap_norm": 0.2},
-            "score_gap_norm=0.2 is not a parameter of loss='ranknet'",
+            {"loss": "gbrank", "score_gap_norm": 0.2},
+            "score_gap_norm=0.2 is not a parameter of loss='gbrank'",
         ),
         ({"loss": QueryRMSE(), "sigma": 2.0}, r"sigma=2.0 is not a parameter of loss=QueryRMSE\(\)"),
         ({"loss": "lambdaloss", "measure": "map"}, "lambdaloss is a bound on NDCG and DCG"),
@@ -161,7 +161,8 @@ def test_combinations_without_sense_raise(settings, message):
 
 def test_an_objective_brings_its_parameters():
     by_name = LambdaMARTRanker("ranknet", truncation_level=7, max_iter=4, random_state=0).fit(X, Y, qid=QID)
-    by_value = LambdaMARTRanker(RankNet(truncation_level=7), max_iter=4, random_state=0).fit(X, Y, qid=QID)
+    same = RankNet(truncation_level=7, score_gap_norm=0.3, query_norm="log")
+    by_value = LambdaMARTRanker(same, max_iter=4, random_state=0).fit(X, Y, qid=QID)
     assert by_value.ensemble_.to_bytes() == by_name.ensemble_.to_bytes()
     model = HistGBRTRegressor(QueryRMSE(), measure="ndcg", max_iter=20, random_state=0).fit(X, Y, qid=QID)
     assert model.score(X, Y, qid=QID) > 0.8

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from contextlib import contextmanager
 from fractions import Fraction
@@ -23,6 +24,7 @@ from ranktrees._core.objectives.dealing import Deal
 from ranktrees._core.support.dtypes import SPLIT
 from ranktrees._core.support.threads import max_threads, room_for_each
 from ranktrees.support import parallel
+from ranktrees.support.cached import cached_property
 from ranktrees.support.parallel import effective_n_threads
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
@@ -193,6 +195,30 @@ def test_a_grandchild_remembers(processors, state):
     effective_n_threads(4)
     answer = in_child(lambda: in_child(lambda: counts_and_warnings()[0]))
     assert answer == str([1, 1, 1, 1, 1])
+
+
+class Computed:
+    def __init__(self, compute):
+        self.compute = compute
+
+    @cached_property
+    def value(self):
+        return self.compute()
+
+
+@needs_fork
+def test_a_child_does_not_wait_for_what_another_thread_computes():
+    begun, go_on = threading.Event(), threading.Event()
+    slow = Computed(lambda: (begun.set(), go_on.wait()))
+    other = threading.Thread(target=lambda: slow.value)
+    other.start()
+    begun.wait()
+    try:
+        assert in_child(lambda: Computed(lambda: 7).value) == "7"
+    finally:
+        go_on.set()
+        other.join()
+    assert slow.value is slow.value
 
 
 @needs_fork

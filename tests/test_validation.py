@@ -692,7 +692,9 @@ def test_columns_of_dates_are_refused(frame):
     refused(lambda: rows_of(frame({"a": dates})), "column 'a' of X", "dates")
 
 
-@pytest.mark.parametrize("value", [np.datetime64("2020-01-01"), np.timedelta64(3, "h"), np.datetime64("NaT")])
+@pytest.mark.parametrize(
+    "value", [np.datetime64("2020-01-01"), np.timedelta64(3, "h"), np.datetime64("NaT", "D")]
+)
 def test_dates_among_objects_are_refused(value):
     refused(lambda: rows_of(np.array([[1.0, 2.0], [None, value]], object)), "column 1 of X", "dates")
     refused(lambda: fit(y=[value] * len(LABELS)), "y holds dates")

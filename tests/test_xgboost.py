@@ -580,7 +580,9 @@ def test_trees_count_as_much_as_their_weights_say(nested):
 def test_a_part_of_the_model_that_is_not_known_is_refused():
     whole = json.loads(WRITTEN)
     whole["learner"]["gradient_booster"]["model"]["tree_gates"] = [1, 1]
-    with pytest.raises(ValueError, match=r"has tree_gates, which .* up to 3\.4 do not write; expected cats, "):
+    with pytest.raises(
+        ValueError, match=r"has tree_gates, which .* up to 3\.4 do not write; expected cats, "
+    ):
         _ensemble_of(json.dumps(whole))
 
 

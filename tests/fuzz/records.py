@@ -35,7 +35,7 @@ OTHERS += [np.float16(1.5), np.float32(0.1), np.int64(2), np.uint64(2**63), np.b
 OTHERS += [
     np.array(1.0),
     np.array([1.0, 2.0]),
-    np.timedelta64("NaT"),
+    np.timedelta64("NaT", "s"),
     object(),
     "unseen",
     "2",

@@ -382,7 +382,7 @@ def _model_of(learner: Any) -> tuple[Any, Any]:
 
 
 def _require_all_taken(model: Any) -> None:
-    """Raise if XGBoost would leave trees out, add them to the scores of another class, or do what is unknown."""
+    """Raise if XGBoost would leave trees out, add them to other scores, or do what is not known here."""
     if unknown := sorted(set(model) - PARTS):
         raise ValueError(
             f"the model has {', '.join(unknown)}, which versions of XGBoost up to 3.4 do not write; expected "
@@ -397,7 +397,7 @@ def _require_all_taken(model: Any) -> None:
 
 
 def _weights(booster: Any, model: Any, n_trees: int) -> np.ndarray:
-    """The weights of the trees, of which only DART has any. Since XGBoost 3.4 they are a part of the model."""
+    """The weights of the trees, of which only DART has any; since XGBoost 3.4 in the model itself."""
     given = booster["weight_drop"] if booster["name"] == "dart" else model.get("weight_drop", [1.0] * n_trees)
     weights = _parsed(lambda values: np.asarray(values, float), given, "weight_drop")
     if weights.shape != (n_trees,):

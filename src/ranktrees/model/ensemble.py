@@ -8,7 +8,7 @@ import mmap
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, reduce
+from functools import lru_cache, reduce
 from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -21,6 +21,7 @@ from ranktrees._core.support.dtypes import NODE
 from ranktrees.model import native, scoring
 from ranktrees.model.costs import FeatureCosts
 from ranktrees.model.scorer import Scorer
+from ranktrees.support.cached import cached_property
 from ranktrees.support.files import read_file, replace_file
 from ranktrees.support.listed import are_in_order
 from ranktrees.support.numeric import is_whole

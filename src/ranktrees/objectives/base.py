@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from ranktrees._core.objectives.dealing import Deal
 from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.values import narrowed
+from ranktrees.support.cached import cached_property
 from ranktrees.support.divergence import DIVERGED
 from ranktrees.support.numeric import is_real
 

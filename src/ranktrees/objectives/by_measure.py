@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -19,6 +18,7 @@ from ranktrees.objectives.clicks import Clicked
 from ranktrees.objectives.pairwise import OfPairs, Pairs, Pairwise, order_of
 from ranktrees.processes.sharing import ALL_ROWS
 from ranktrees.rows.sampling import stream_of_objective
+from ranktrees.support.cached import cached_property
 from ranktrees.support.numeric import is_real, is_whole
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from ranktrees._core.growing import leaf_rows
 from ranktrees._core.objectives import losses
 from ranktrees.measures.compiled import CompiledMeasure
 from ranktrees.model.ensemble import Trees
+from ranktrees.support.cached import cached_property
 from ranktrees.support.divergence import refuse_infinite
 from ranktrees.support.parallel import threads_for
 from ranktrees.training.callbacks import Progress
