@@ -547,23 +547,22 @@ def _check_options(
 
 
 class _Growing:
-    """A flat array that grows in place, so that its peak of memory is little more than what it holds."""
+    """A flat array that grows in place, so that its peak of memory is little more than what it holds.
+
+    It can grow while no array that it has given is in use. NumPy's own arrays are copied to grow since NumPy 2.5.
+    """
 
     def __init__(self, dtype: DTypeLike) -> None:
-        self._array = np.empty(0, dtype)
-        self._n = 0
+        self._dtype, self._bytes = np.dtype(dtype), bytearray()
 
     def more(self, n: int) -> np.ndarray:
-        """The next n elements, to be written before the next call."""
-        self._n += n
-        if self._n > len(self._array):
-            self._array.resize(max(self._n, len(self._array) * 9 // 8), refcheck=False)
-        return self._array[self._n - n : self._n]
+        """The next n elements."""
+        before = len(self._bytes)
+        self._bytes += bytes(n * self._dtype.itemsize)
+        return np.ndarray(n, self._dtype, self._bytes, before)
 
     def all(self) -> np.ndarray:
-        if self._n < len(self._array):
-            self._array.resize(self._n, refcheck=False)
-        return self._array
+        return np.ndarray(len(self._bytes) // self._dtype.itemsize, self._dtype, self._bytes)
 
 
 class _Rows:

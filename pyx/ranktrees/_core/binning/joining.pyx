@@ -10,10 +10,9 @@ closed.
 """
 import numpy as np
 
+from cpython.bytearray cimport PyByteArray_AS_STRING
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
 from libc.string cimport memset
-
-from ranktrees._core.support.records cimport start_of
 
 cdef enum:
     VALUES = 256
@@ -42,7 +41,7 @@ cdef class Joiner:
     cdef const uint32_t[::1] rows
     cdef const uint8_t[::1] codes, usual
     cdef const int32_t[::1] lone
-    cdef object memory  # the columns so far, one after the other
+    cdef bytearray memory  # the columns so far, one after the other
     cdef int32_t[::1] column_of
     cdef uint8_t[:, ::1] tables
     cdef int64_t[::1] last_member, member_before, n_members  # of a column: its features, linked from the last
@@ -57,7 +56,7 @@ cdef class Joiner:
     def __init__(self, n_rows, first, rows, codes, usual, lone):
         self.n_rows, self.n_features = n_rows, len(usual)
         self.first, self.rows, self.codes, self.usual, self.lone = first, rows, codes, usual, lone
-        self.memory = np.zeros(SPARE, np.uint8)
+        self.memory = bytearray(SPARE)
         self.column_of = np.empty(self.n_features, np.int32)
         self.tables = np.empty((self.n_features, VALUES), np.uint8)
         self.last_member, self.member_before = np.full((2, self.n_features), -1, np.int64)
@@ -87,13 +86,13 @@ cdef class Joiner:
             decode(&self.tables[f, 0], self.column(self.column_of[f]), self.n_rows)
         joint = np.flatnonzero(~alone)
         joint_of[joint] = np.arange(len(joint))
-        self.memory.resize(self.n_columns * self.n_rows + SPARE, refcheck=False)
-        columns = self.memory[: self.n_columns * self.n_rows].reshape(self.n_columns, self.n_rows)
+        del self.memory[self.n_columns * self.n_rows + SPARE :]
+        columns = np.ndarray((self.n_columns, self.n_rows), np.uint8, self.memory)
         return columns.T, np.asarray(self.column_of), joint_of, np.asarray(self.tables)[joint]
 
     cdef uint8_t* column(self, int64_t c):
         """Where a column begins, until the next one is added."""
-        return <uint8_t*>start_of(self.memory) + c * self.n_rows
+        return <uint8_t*>PyByteArray_AS_STRING(self.memory) + c * self.n_rows
 
     cdef bint is_lone(self, int64_t f):
         cdef int64_t k
@@ -107,7 +106,7 @@ cdef class Joiner:
     cdef int32_t new_column(self):
         """Add a column of zeros, in memory that grows where it is: others have no views of it."""
         if (self.n_columns + 1) * self.n_rows + SPARE > len(self.memory):
-            self.memory.resize((self.n_columns + TOGETHER) * self.n_rows + SPARE, refcheck=False)
+            self.memory += bytes(TOGETHER * self.n_rows)
         self.n_columns += 1
         return <int32_t>(self.n_columns - 1)
 
