@@ -80,7 +80,6 @@ def test_cuts_at_infinity_part_the_largest_numbers_from_missing_values(cut, tmp_
         np.testing.assert_array_equal(load_xgboost(tmp_path / name).predict(rows), ensemble.predict(rows))
 
 
-@pytest.mark.filterwarnings("ignore:.*`booster=dart` is deprecated")  # since XGBoost 3.4
 @pytest.mark.parametrize(
     "params",
     [

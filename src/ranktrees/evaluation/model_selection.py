@@ -455,7 +455,7 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
     def _gap_between(self, times: np.ndarray) -> Any:
         is_duration = isinstance(self.gap, (timedelta, np.timedelta64))
         are_dates = times.dtype.kind == "M"
-        if self.gap != 0 and is_duration != are_dates:
+        if is_duration != are_dates and (is_duration or self.gap != 0):
             raise ValueError(
                 f"gap={self.gap!r}, but times are {'dates' if are_dates else 'numbers'}; expected "
                 + ("a duration: pass datetime.timedelta(days=7), say." if are_dates else "a number as well.")

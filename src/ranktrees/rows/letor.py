@@ -549,7 +549,7 @@ def _check_options(
 class _Growing:
     """A flat array that grows in place, so that its peak of memory is little more than what it holds.
 
-    It can grow while no array that it has given is in use. NumPy's own arrays are copied to grow since NumPy 2.5.
+    It can grow while no array that it has given is in use. NumPy's own arrays are copied to grow, since 2.5.
     """
 
     def __init__(self, dtype: DTypeLike) -> None:
