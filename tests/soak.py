@@ -548,8 +548,11 @@ def run(tally, seed, *, first=0, n_operations=None, seconds=np.inf, report=None)
             number += 1
             if report is not None and time.monotonic() > told + 60:
                 told = time.monotonic()
-                n_faults, memory = tally.faults.total(), tally.memory[-1] / MEGABYTE
-                report(f"to operation {number}: {n_faults} faults, {memory:.0f} MB")
+                report(
+                    f"to operation {number}: {tally.faults.total()} faults, "
+                    f"{tally.memory[-1] / MEGABYTE:.0f} MB, {tally.descriptors[-1]} descriptors, "
+                    f"{tally.threads[-1]} threads"
+                )
 
 
 def main():

@@ -101,18 +101,19 @@ def test_strangers_are_no_ranks(server, stranger):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "patience", "said"),
     [
-        (says_nothing, r"rank 0 did not reach 'start' within 0.2 s"),
-        (says_half_a_message, r"rank 0 did not reach 'start' within 0.2 s"),
+        (says_nothing, 0.2, r"rank 0 did not reach 'start' within 0.2 s"),
+        (says_half_a_message, 0.2, r"rank 0 did not reach 'start' within 0.2 s"),
         (
             says_something_else,
+            9,
             r"rank 1 cannot reach rank 0 at 127.0.0.1:\d+: AuthenticationError\('it does not",
         ),
-        (hangs_up, r"rank 1 cannot reach rank 0 at 127.0.0.1:\d+: (EOFError|ConnectionReset)"),
+        (hangs_up, 9, r"rank 1 cannot reach rank 0 at 127.0.0.1:\d+: (EOFError|ConnectionReset)"),
     ],
 )
-def test_a_rank_does_not_wait_for_ever(server, answer, said):
+def test_a_rank_does_not_wait_for_ever(server, answer, patience, said):
     def serve():
         line = server.accept()[0]
         answer(line)
@@ -122,7 +123,7 @@ def test_a_rank_does_not_wait_for_ever(server, answer, said):
         line = pool.submit(serve)
         started = time.monotonic()
         with pytest.raises(RankError, match=said):
-            rank_of_two(1, server, 0.2)
+            rank_of_two(1, server, patience)
         assert time.monotonic() - started < 10
         line.result().close()
 
