@@ -460,8 +460,7 @@ class QueryTimeSeriesSplit(BaseCrossValidator):
                 f"gap={self.gap!r}, but times are {'dates' if are_dates else 'numbers'}; expected "
                 + ("a duration: pass datetime.timedelta(days=7), say." if are_dates else "a number as well.")
             )
-        none = timedelta(0)
-        gap: Any = np.timedelta64(self.gap if is_duration else none) if are_dates else self.gap
+        gap: Any = np.timedelta64(self.gap if is_duration else timedelta(0)) if are_dates else self.gap
         if gap < gap * 0:
             raise ValueError(f"gap={self.gap!r}; expected a duration of at least 0.")
         return gap
