@@ -3,11 +3,12 @@
     scripts/soak [--seconds 3600] [--operations N] [--seed 0] [--first 0]
 
 An operation draws rows, an estimator and faults by the seed and its number. Then it checks that what comes
-out has the bytes of a quiet fit, that files are whole, and that no process and no file is left. The memory,
-the descriptors and the threads of this process are counted after each operation. When a process is killed is
+out has the bytes of a quiet fit, that files are whole, and that no process, no thread and no file is left.
+The memory and the descriptors of this process are counted after each operation. When a process is killed is
 drawn in trees; what it does at that moment is up to the machine.
 """
 
+import _thread
 import argparse
 import contextlib
 import faulthandler
@@ -462,12 +463,12 @@ OPERATIONS = {killed: 4, interrupted: 3, files: 3, forked: 2, threads: 2, withou
 
 
 class Tally:
-    """What was done, what was injected, what was compared, and how much memory and else is in use."""
+    """What was done, what was injected, what was compared, and how much is in use."""
 
     def __init__(self):
         self.operations, self.faults = Counter(), Counter()
         self.n_compared = self.n_bytes = 0
-        self.memory, self.descriptors, self.threads = [], [], []
+        self.memory, self.descriptors = [], []
 
     def compare(self, found, expected):
         assert found == expected, "other bytes"
@@ -479,15 +480,14 @@ class Tally:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         self.memory.append(pages * resource.getpagesize())
         self.descriptors.append(len(os.listdir("/proc/self/fd")))
-        self.threads.append(threading.active_count())
 
-    @property
-    def growth(self):
-        """Of memory: from the median of the second quarter of the operations to that of the last."""
-        quarter = len(self.memory) // 4
+    @staticmethod
+    def growth(measured):
+        """From the median of the second quarter of the operations to that of the last."""
+        quarter = len(measured) // 4
         if not quarter:
             return 0
-        return np.median(self.memory[-quarter:]) - np.median(self.memory[quarter : 2 * quarter])
+        return np.median(measured[-quarter:]) - np.median(measured[quarter : 2 * quarter])
 
     def __str__(self):
         def listed(counter):
@@ -499,10 +499,9 @@ class Tally:
             f"faults: {self.faults.total()} ({listed(self.faults)})\n"
             f"compared: {self.n_compared} times the same bytes, {self.n_bytes / 1e6:.1f} MB\n"
             f"memory: {megabytes[0]} MB after the first operation, {megabytes[1]} at most, {megabytes[2]} in "
-            f"the end; {self.growth / MEGABYTE:+.1f} from the second quarter to the last\n"
+            f"the end; {self.growth(self.memory) / MEGABYTE:+.1f} from the second quarter to the last\n"
             f"descriptors: {self.descriptors[0]} after the first operation, {max(self.descriptors)} at most, "
-            f"{self.descriptors[-1]} in the end; threads {self.threads[0]}, {max(self.threads)}, "
-            f"{self.threads[-1]}"
+            f"{self.descriptors[-1]} in the end"
         )
 
 
@@ -522,11 +521,16 @@ def own_temporary_folder():
 
 def operate(operation, rng, tally, temporary):
     """One operation, after which nothing is left."""
+    n_threads = _thread._count()
     faulthandler.dump_traceback_later(LIMIT, exit=True)
     with tempfile.TemporaryDirectory() as folder:
         operation(rng, Path(folder), tally)
     assert not os.listdir(temporary), os.listdir(temporary)
     assert not multiprocessing.active_children()
+    last = time.monotonic() + TIMEOUT
+    while _thread._count() > n_threads and time.monotonic() < last:  # those of an interrupted fit end soon
+        time.sleep(0.001)
+    assert _thread._count() <= n_threads, threading.enumerate()
     faulthandler.cancel_dump_traceback_later()
     tally.operations[operation.__name__] += 1
     tally.look()
@@ -550,8 +554,7 @@ def run(tally, seed, *, first=0, n_operations=None, seconds=np.inf, report=None)
                 told = time.monotonic()
                 report(
                     f"to operation {number}: {tally.faults.total()} faults, "
-                    f"{tally.memory[-1] / MEGABYTE:.0f} MB, {tally.descriptors[-1]} descriptors, "
-                    f"{tally.threads[-1]} threads"
+                    f"{tally.memory[-1] / MEGABYTE:.0f} MB, {tally.descriptors[-1]} descriptors"
                 )
 
 
@@ -572,8 +575,10 @@ def main():
     finally:
         if tally.memory:
             print(tally)
-    if tally.growth > GROWTH:
+    if tally.growth(tally.memory) > GROWTH:
         sys.exit("memory has grown")
+    if tally.growth(tally.descriptors) > 0:
+        sys.exit("descriptors are left")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
 import pickle
+import signal
+import time
 import warnings
 
 import numpy as np
@@ -169,6 +171,38 @@ def test_a_fit_that_fails_changes_nothing(rows, fitted):
     assert ranker.ensemble_.digest() == before
     with pytest.raises(TypeError, match="n_estimators"):
         AveragedRanker(n_estimators=10)
+
+
+ENDLESS = {"max_iter": 1_000_000, "n_iter_no_change": 1_000_000, "random_state": 0}
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupt_does_not_wait_for_models(rows, n_jobs):
+    X, y, qid = rows
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.4)
+        started = time.perf_counter()
+        with pytest.raises(KeyboardInterrupt):
+            AveragedRanker(**ENDLESS, n_jobs=n_jobs).fit(X, y, qid=qid)
+        assert time.perf_counter() - started < 0.9
+    finally:
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_an_error_does_not_wait_for_other_models(rows, monkeypatch):
+    X, y, qid = rows
+    whole = AveragedRanker._fitted
+
+    def fails(self, model, *args):
+        if model is RECIPES["best"][1]:
+            time.sleep(0.1)
+            raise LookupError("one of the models")
+        return whole(self, model, *args)
+
+    monkeypatch.setattr(AveragedRanker, "_fitted", fails)
+    with pytest.raises(LookupError, match="one of the models"):
+        AveragedRanker(**ENDLESS, n_jobs=2).fit(X, y, qid=qid)
 
 
 def test_says_what_it_has_done(rows, capsys):

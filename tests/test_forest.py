@@ -11,10 +11,9 @@ from sklearn.base import clone
 from ranktrees import FitWarning, RandomForestRanker, as_measure, make_ranking
 from ranktrees.model.costs import Prices
 from ranktrees.model.ensemble import Ensemble
-from ranktrees.processes.communicator import ALONE
 from ranktrees.rows import FitData
 from ranktrees.rows.sampling import Bootstrap
-from ranktrees.training.forest import OutOfBag, _dealt, grow_forest
+from ranktrees.training.forest import OutOfBag, _by_joblib, grow_forest
 from reference import growing as slow
 from reference import scoring as walking
 
@@ -304,13 +303,9 @@ def test_odd_data_can_be_learned():
 
 def test_trees_that_are_begun_are_given_up_without_a_word():
     """As after an interrupt: what joblib would advise is of no use to who fits a forest."""
-
-    def grow(trees):
-        work = (joblib.delayed(time.sleep)(0.05) for _ in trees)
-        return joblib.Parallel(n_jobs=2, prefer="threads", return_as="generator")(work)
-
-    trees = _dealt(ALONE, 2, grow, range(50))
-    next(trees)
+    with joblib.parallel_config("threading"):
+        trees = _by_joblib(2, lambda _: time.sleep(0.05), range(50))
+        next(trees)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         trees.close()

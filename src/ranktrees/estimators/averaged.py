@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -29,6 +28,7 @@ from ranktrees.model.ensemble import Ensemble
 from ranktrees.processes.communicator import active_driver
 from ranktrees.rows import ValidationRows, check_fit, check_validation, refuse_batches
 from ranktrees.rows.sampling import hold_out
+from ranktrees.support.ordered import in_order
 from ranktrees.support.parallel import effective_n_threads
 from ranktrees.support.warning import warn
 from ranktrees.training.ranks import (
@@ -41,6 +41,7 @@ from ranktrees.training.ranks import (
 if TYPE_CHECKING:
     from ranktrees.rows.data import FitData
     from ranktrees.support.annotations import IdsLike, RowsLike
+    from ranktrees.training.callbacks import Progress
 
 # Models that differ in their loss gain more together than models that differ in their draws only.
 QUERY_RMSE = LambdaMARTRanker("query_rmse", max_leaf_nodes=15)
@@ -259,13 +260,26 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         n_threads = effective_n_threads(self.n_jobs)
         n_together = min(len(recipe), n_threads) if communicator.alone else 1
 
-        def fitted(place: int) -> tuple[LambdaMARTRanker, float]:
-            return self._fitted(
-                recipe[place], seeds[place], n_threads // n_together, X, data, X_val, held_out, place
-            )
+        failed: list[BaseException] = []
 
-        with warnings.catch_warnings(record=True) as caught, ThreadPoolExecutor(n_together) as pool:
-            models, spreads = zip(*pool.map(fitted, range(len(recipe))), strict=True)
+        def go_on(_: Progress) -> None:
+            if failed:
+                raise failed[0]
+
+        def fitted(place: int) -> tuple[LambdaMARTRanker, float]:
+            try:
+                n_jobs, rows = n_threads // n_together, (X, data, X_val, held_out)
+                return self._fitted(recipe[place], seeds[place], n_jobs, *rows, place, go_on)
+            except BaseException as error:
+                failed.append(error)
+                raise
+
+        with warnings.catch_warnings(record=True) as caught:
+            try:
+                models, spreads = zip(*in_order(n_together, fitted, range(len(recipe))), strict=True)
+            except KeyboardInterrupt as interrupt:
+                failed.append(interrupt)
+                raise
         for message, category in dict.fromkeys((str(one.message), one.category) for one in caught):
             warn(message, category)  # once, and in the thread of the user
         self.spreads_ = np.array(spreads)
@@ -287,6 +301,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         X_val: RowsLike,
         held_out: FitData | None,
         place: int,
+        callback: Callable[[Progress], Any],
     ) -> tuple[LambdaMARTRanker, float]:
         """Fit one model. Return it, and the spread of its scores."""
         given = {name: getattr(self, name) for name in (*self._of_trees, "max_iter", "n_iter_no_change")}
@@ -297,7 +312,7 @@ class AveragedRanker(FittedTrees, RegressorMixin, BaseEstimator):
         if held_out is None:
             share = self.validation_fraction
             X_val, (data, held_out) = X, hold_out(data, share, seed, "pass X_val, y_val and qid_val")
-        model._fit(X, data, X_val, held_out, None)
+        model._fit(X, data, X_val, held_out, None, [callback])
         spread = _spread(held_out, model.ensemble_.predict(held_out.X, n_jobs=n_jobs))
         if self.verbose and data.share.communicator.rank == 0:
             best = model.validation_score_[model.best_iteration_ - 1]

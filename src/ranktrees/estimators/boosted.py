@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from ranktrees.rows.data import FitData
     from ranktrees.rows.feedback import Feedback
     from ranktrees.support.annotations import IdsLike, RowsLike
-    from ranktrees.training.callbacks import Watcher
+    from ranktrees.training.callbacks import Progress
     from ranktrees.training.rates import Rates
 
 # So many rows bear larger steps, and splits that choose among all features. They have the second rate.
@@ -399,11 +399,17 @@ class BoostedTrees(TreeEnsembleEstimator):
         return self
 
     def _fit(
-        self, X: RowsLike, data: FitData, X_held_out: RowsLike, held_out: FitData | None, context: Any
+        self,
+        X: RowsLike,
+        data: FitData,
+        X_held_out: RowsLike,
+        held_out: FitData | None,
+        context: Any,
+        callbacks: Sequence[Callable[[Progress], Any]] = (),
     ) -> None:
         plan = self._plan(X, data, X_held_out, held_out)
         with self._watching(self.max_iter, context, plan.attributes, X, data, plan.scores_so_far) as watchers:
-            trees, train_scores, validation_scores = self._boost(plan, watchers)
+            trees, train_scores, validation_scores = self._boost(plan, [*watchers, *callbacks])
         self._learn(plan, trees, train_scores, validation_scores)
 
     def _plan(self, X: RowsLike, data: FitData, X_held_out: RowsLike, held_out: FitData | None) -> Plan:
@@ -521,7 +527,9 @@ class BoostedTrees(TreeEnsembleEstimator):
             followed.prepared_measure = followed.measure.of(predicting._methods(), followed.data)
         return followed
 
-    def _boost(self, plan: Plan, watchers: list[Watcher]) -> tuple[Trees, list[float], list[float]]:
+    def _boost(
+        self, plan: Plan, watchers: Sequence[Callable[[Progress], Any]]
+    ) -> tuple[Trees, list[float], list[float]]:
         """Run the loop: the new trees, and the scores of the rows that are followed after each round."""
         data, mapper = plan.rows.data, plan.rows.mapper
         used = used_features(plan.start.ensemble.nodes, self.n_features_in_)

@@ -7,18 +7,19 @@ import codecs
 import gzip
 import importlib
 import io
+import itertools
 import lzma
 import os
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ranktrees.rows.values import as_seen
 from ranktrees.support.files import replacing
+from ranktrees.support.ordered import in_threads
 from ranktrees.support.warning import FitWarning, warn
 
 if TYPE_CHECKING:
@@ -154,11 +155,10 @@ def hint_of_returns(line: bytes) -> str:
 
 def ahead(blocks: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
     """Read, and decompress, the next block on another thread while one is used."""
-    with ThreadPoolExecutor(1) as reader:
-        coming = reader.submit(next, blocks, None)
-        while (block := coming.result()) is not None:
-            coming = reader.submit(next, blocks, None)
-            yield block
+    for block in in_threads(1, lambda _: next(blocks, None), itertools.count()):
+        if block is None:
+            return
+        yield block
 
 
 def line_at(block: bytes, first_line: int, place: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -18,6 +19,7 @@ from joblib.parallel import get_active_backend
 from ranktrees.model.costs import used_features
 from ranktrees.model.ensemble import Trees
 from ranktrees.processes.communicator import ALONE
+from ranktrees.support.ordered import in_order
 from ranktrees.training.callbacks import Progress
 
 if TYPE_CHECKING:
@@ -83,13 +85,11 @@ def grow_forest(
     idle: list[TreeGrower] = []  # growers; as many are made as trees grow at the same time
     grown, used, stopped = Trees(len(trees)), used_in_stage.copy(), False
 
-    def grow(numbers: Iterable[int]) -> Any:
-        return _tasks(n_jobs)(
-            joblib.delayed(_grow_one)(
-                make_grower, idle, prices, data, base, tree, bootstrap, seed, out_of_bag is not None
-            )
-            for tree in numbers
+    def grow(numbers: Iterable[int]) -> Iterator[Any]:
+        grow_one = partial(
+            _grow_one, make_grower, idle, prices, data, base, bootstrap, seed, out_of_bag is not None
         )
+        return _in_parallel(n_jobs, grow_one, numbers)
 
     def until_stopped(numbers: Iterable[int]) -> Iterator[int]:
         return itertools.takewhile(lambda _: not stopped, numbers)
@@ -141,11 +141,30 @@ class OutOfBag:
         return base + scores
 
 
-def _tasks(n_jobs: int) -> Any:
-    """Return what yields trees as they are finished: threads, or the active joblib backend if it can."""
+def _in_parallel(n_jobs: int, function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+    """Yield ``function(number)`` for each, in their order, from threads or the active joblib backend.
+
+    joblib's own threads may outlive an interrupt; see `in_threads`.
+    """
     backend, _ = get_active_backend(prefer="threads")
-    required = {} if backend.supports_return_generator else {"require": "sharedmem"}
-    return joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator", **required)
+    if getattr(backend, "supports_sharedmem", False):
+        n_jobs = backend.effective_n_jobs(n_jobs)
+    elif backend.supports_return_generator:
+        return _by_joblib(n_jobs, function, numbers)
+    return in_order(n_jobs, function, numbers)
+
+
+def _by_joblib(n_jobs: int, function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
+    work = (joblib.delayed(function)(number) for number in numbers)
+    results = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    try:
+        for result in results:  # noqa: UP028 ("yield from" would close them itself)
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            # if the fit is interrupted, joblib warns of trees that it has begun
+            warnings.simplefilter("ignore", UserWarning)
+            results.close()
 
 
 def _dealt(
@@ -156,15 +175,7 @@ def _dealt(
     Between two exchanges, a rank grows as many trees as the rank with most threads has threads.
     """
     if communicator.alone:
-        results = grow(trees)
-        try:
-            for result in results:  # noqa: UP028 ("yield from" would close them itself)
-                yield result
-        finally:
-            with warnings.catch_warnings():
-                # if the fit is interrupted, joblib warns of trees that it has begun
-                warnings.simplefilter("ignore", UserWarning)
-                results.close()
+        yield from grow(trees)
         return
     size = communicator.size
     most = int(communicator.allreduce(np.array([n_jobs]), "max")[0])
@@ -181,10 +192,10 @@ def _grow_one(
     prices: Prices,
     data: FitData,
     base: float,
-    tree: int,
     bootstrap: Bootstrap,
     seed: int,
     out_of_bag: bool,
+    tree: int,
 ) -> tuple[tuple[Any, ...], np.ndarray, np.ndarray]:
     try:
         grower = idle.pop()
