@@ -89,7 +89,8 @@ def grow_forest(
         grow_one = partial(
             _grow_one, make_grower, idle, prices, data, base, bootstrap, seed, out_of_bag is not None
         )
-        return _in_parallel(n_jobs, grow_one, numbers)
+        grown_by = _in_parallel if communicator.alone else in_order
+        return grown_by(n_jobs, grow_one, numbers)
 
     def until_stopped(numbers: Iterable[int]) -> Iterator[int]:
         return itertools.takewhile(lambda _: not stopped, numbers)
@@ -156,7 +157,7 @@ def _in_parallel(n_jobs: int, function: Callable[[int], Any], numbers: Iterable[
 
 def _by_joblib(n_jobs: int, function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
     work = (joblib.delayed(function)(number) for number in numbers)
-    results = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(work)
+    results = joblib.Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(work)
     try:
         for result in results:  # noqa: UP028 ("yield from" would close them itself)
             yield result
