@@ -1,3 +1,4 @@
+import signal
 import sys
 from pathlib import Path
 
@@ -17,3 +18,14 @@ def every_thread():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ranktrees.support.parallel.VALUES_PER_THREAD", 1)
         yield
+
+
+@pytest.fixture
+def interrupts():
+    """Called with a number of seconds, it sends Ctrl-C after these, or with 0 not at all."""
+    if not hasattr(signal, "setitimer"):
+        pytest.skip("there is no timer that sends signals")
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)

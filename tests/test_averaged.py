@@ -1,5 +1,4 @@
 import pickle
-import signal
 import time
 import warnings
 
@@ -177,17 +176,13 @@ ENDLESS = {"max_iter": 1_000_000, "n_iter_no_change": 1_000_000, "random_state":
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupt_does_not_wait_for_models(rows, n_jobs):
+def test_an_interrupt_does_not_wait_for_models(rows, interrupts, n_jobs):
     X, y, qid = rows
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.4)
-        started = time.perf_counter()
-        with pytest.raises(KeyboardInterrupt):
-            AveragedRanker(**ENDLESS, n_jobs=n_jobs).fit(X, y, qid=qid)
-        assert time.perf_counter() - started < 0.9
-    finally:
-        signal.signal(signal.SIGALRM, before)
+    started = time.perf_counter()
+    interrupts(0.4)
+    with pytest.raises(KeyboardInterrupt):
+        AveragedRanker(**ENDLESS, n_jobs=n_jobs).fit(X, y, qid=qid)
+    assert time.perf_counter() - started < 0.9
 
 
 def test_an_error_does_not_wait_for_other_models(rows, monkeypatch):

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import signal
 import sys
 import threading
 import time
@@ -73,15 +72,6 @@ def test_who_closes_waits_for_what_is_begun_and_no_more_is(end):
 
 def n_threads():
     return len(os.listdir("/proc/self/task"))
-
-
-@pytest.fixture
-def interrupts():
-    """Sends Ctrl-C after so many seconds."""
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    yield lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads are counted in /proc")
