@@ -1,6 +1,7 @@
 """What users may pass, what is refused and with which message, and what the code below receives."""
 
 import copy
+import gc
 import pickle
 import warnings
 from datetime import date, time, timedelta
@@ -1288,6 +1289,17 @@ def test_unchanged_on_failure_covers_whatever_fit_does():
     assert vars(ranker) == {"trees": [1]}
     with unchanged_on_failure(ranker):
         ranker.trees = [2]
+    assert ranker.trees == [2]
+
+
+def test_what_was_done_when_an_interrupt_came_too_late_is_not_undone_later():
+    ranker = Ranker()
+    ended = unchanged_on_failure(ranker)
+    ended.__enter__()
+    ranker.trees = [1]  # then the interrupt comes, before the context hears of the end
+    ranker.trees = [2]  # by another fit
+    del ended
+    gc.collect()
     assert ranker.trees == [2]
 
 

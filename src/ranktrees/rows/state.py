@@ -40,6 +40,8 @@ def unchanged_on_failure(estimator: Any) -> Iterator[None]:
     before = dict(attributes)
     try:
         yield
+    except GeneratorExit:  # an interrupt after the code inside has ended; another fit may have followed
+        raise
     except BaseException:
         attributes.clear()
         attributes.update(before)
